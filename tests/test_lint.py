@@ -26,8 +26,8 @@ from ir_scatter.lint import (
     read_baseline,
 )
 from ir_scatter.validate import Check
+from tests.models.ir_text import IrText
 from tests.rules.cases import legal, shaped, write_ir
-from tests.rules.ir_text import IrText
 from tests.rules.rows import ROWS
 
 BROKEN = str(Path(__file__).resolve().parent.parent / "samples" / "broken" / "scatter_update.xml")

@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import helper
 
 import ir_scatter as irs
 from ir_scatter.compare import request
@@ -30,6 +29,7 @@ from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.shapes import static
 from ir_scatter.evaluate import archive
 from ir_scatter.formats import dataflow_of
+from tests.models.onnx_graph import OnnxGraph
 
 SAMPLES = Path(__file__).resolve().parent.parent / "samples"
 BROKEN = str(SAMPLES / "broken" / "scatter_nd_update.xml")
@@ -263,10 +263,12 @@ def test_a_model_in_a_line_and_as_a_table() -> None:
 
 def test_counts_of_thousands_have_commas() -> None:
     names = [f"x{number}" for number in range(1203)]
-    nodes = [helper.make_node("Relu", [first], [second]) for first, second in pairwise(names)]
-    ends = [helper.make_tensor_value_info(name, 1, [1]) for name in (names[0], names[-1])]
-    graph = helper.make_graph(nodes, "chain", ends[:1], ends[1:])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
+    graph = OnnxGraph(17, "chain")
+    graph.input(names[0], shape=[1])
+    for first, second in pairwise(names):
+        graph.add("Relu", [first], second)
+    graph.output(names[-1], shape=[1])
+    model = graph.model()
     assert (
         repr(irs.read(model))
         == "<Model <onnx.ModelProto chain>: onnx, opset17, 1,202 nodes, 0 scatter nodes>"
@@ -436,16 +438,13 @@ def test_a_comparison_of_a_model_from_memory_on_arrays() -> None:
 def hostile() -> onnx.ModelProto:
     """A model of 300 inputs whose names are long, of which two nodes break rules."""
     names = [f"{'é<b>x</b>' * 500}{number}" for number in range(300)]
-    inputs = [helper.make_tensor_value_info(name, 1, [3, 2]) for name in names]
-    indices = helper.make_tensor("at" * 3000, 7, [2, 1], [7, 7])
-    nodes = [
-        helper.make_node("ScatterND", [names[0], indices.name, names[1]], ["out"], name="\x1b[31m" * 900),
-        helper.make_node("ScatterND", ["out", indices.name, names[2]], ["y"], name="n" * 90_000),
-    ]
-    graph = helper.make_graph(
-        nodes, "g" * 5000, inputs, [helper.make_tensor_value_info("y", 1, None)], [indices]
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+    graph = OnnxGraph(name="g" * 5000)
+    for name in names:
+        graph.input(name, shape=[3, 2])
+    indices = graph.constant("at" * 3000, [[7], [7]])
+    first = graph.add("ScatterND", [names[0], indices, names[1]], "out", "\x1b[31m" * 900)
+    graph.output(graph.add("ScatterND", [first, indices, names[2]], "y", "n" * 90_000))
+    return graph.model()
 
 
 def results(tmp_path: Path) -> Iterator[object]:

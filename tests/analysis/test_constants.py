@@ -10,7 +10,7 @@ from ir_scatter.core.model import Node, Value
 from ir_scatter.formats import read as read_any
 from ir_scatter.reading import read
 from ir_scatter.validate import validate
-from tests.rules.ir_text import IrText, Output
+from tests.models.ir_text import IrText, Output
 
 
 def last_input(ir: IrText, output: Output, folder: Path) -> Value:

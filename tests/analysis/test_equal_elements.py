@@ -16,8 +16,8 @@ from ir_scatter.defects import by_code
 from ir_scatter.ops.spec import Layout
 from ir_scatter.reading import read
 from ir_scatter.validate import validate
+from tests.models.ir_text import IrText
 from tests.models.onnx_text import save
-from tests.rules.ir_text import IrText
 
 SHAPE = "shape = Constant <value_ints = [4, 3]> ()"
 ALL = frozenset({-2, -1})

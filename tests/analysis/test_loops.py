@@ -9,8 +9,8 @@ import pytest
 import ir_scatter
 from ir_scatter.core.diagnostics import Severity
 from tests.analysis.partial_shapes import OpenvinoShapes
+from tests.models.ir_text import IrText
 from tests.models.nested_ir import CONDITION, ITERATION, PARTS, carried, put_in, put_out, result
-from tests.rules.ir_text import IrText
 
 BODY = "<body = b (int64 it, bool ci, float[] s) => (bool co, so) {{ co = {go} so = {step} }}>"
 STACK = "<body = b (int64 it, bool ci) => (bool co, so) {{ co = {go} so = Neg (w) }}>"

@@ -21,7 +21,7 @@ from ir_scatter.ops.general_kernels import UnsupportedCase, compute
 from ir_scatter.ops.general_shapes import ShapeCase, ShapesDiffer
 from tests.analysis.partial_shapes import OpenvinoShapes, Shapes
 from tests.models import nested_ir
-from tests.rules.ir_text import IrText, Output
+from tests.models.ir_text import IrText, Output
 
 ROOT = Path(__file__).resolve().parents[2]
 REAL_MODELS = ROOT.parent / "shared" / "models"

@@ -18,7 +18,7 @@ from ir_scatter.analysis.scatter_node import scatter_nodes
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.model import Value
 from ir_scatter.portability import Portability, diagnose, find_targets
-from tests.rules.ir_text import IrText, Output
+from tests.models.ir_text import IrText, Output
 
 I32 = (-(2**31), 2**31 - 1)
 TABLE = (5, 9)

@@ -8,9 +8,9 @@ from ir_scatter.analysis.constants import Facts
 from ir_scatter.analysis.reachability import BarrierKind, Extent, Folding, Reach, UseKind, reachability_of
 from ir_scatter.core.model import Model, Node
 from ir_scatter.reading import read
+from tests.models.ir_text import IrText, Output
 from tests.models.nested_ir import put_in, put_out, result
 from tests.models.onnx_text import save
-from tests.rules.ir_text import IrText, Output
 
 HEADER = '<ir_version: 10, opset_import: ["" : 18, "own" : 1]>\n'
 SCATTER = "y = ScatterND (x, at, new)"

@@ -14,7 +14,7 @@ from ir_scatter.convert.conversion import Conversion
 from ir_scatter.convert.pipeline import convert
 from ir_scatter.core.errors import NotEditable, UnreadableModel, UsageError
 from ir_scatter.core.model import Model
-from tests.rules.ir_text import IrText, Output
+from tests.models.ir_text import IrText, Output
 
 PROMISES = ("unique-indices", "non-negative-indices", "equal-indices")
 TARGETS: Mapping[str, Sequence[str | None]] = {

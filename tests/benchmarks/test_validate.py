@@ -13,10 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
 from lxml import etree
-from onnx import TensorProto, helper, numpy_helper
 
 import ir_scatter
 from ir_scatter.core.files import Source
@@ -24,6 +22,7 @@ from ir_scatter.lint import Options, check_files
 from ir_scatter.portability import Portability, diagnose, find_targets
 from tests.benchmarks.networks import Network, Port, every_fifth, transformer
 from tests.benchmarks.timing import medians, process, processes
+from tests.models.onnx_graph import OnnxGraph
 
 OURS = "import ir_scatter, sys; ir_scatter.validate(ir_scatter.read(sys.argv[1]))"
 READER = "import openvino, sys; m = openvino.Core().read_model(sys.argv[1])"
@@ -124,23 +123,18 @@ def small_models(folder: Path) -> list[str]:
     folder.mkdir()
     for number in range(SMALL_MODELS):
         rows, is_slices = 2 + number % 5, number % 2 == 0
-        weights = numpy_helper.from_array(np.eye(8, dtype=np.float32), "weights")
+        graph = OnnxGraph((13, 16, 18)[number % 3])
+        weights = graph.constant("weights", np.eye(8, dtype=np.float32))
         indices = np.zeros((1, 1), np.int64) if is_slices else np.arange(2).repeat(24).reshape(2, 3, 8)
-        inputs = [("x", [rows, 3, 8]), ("updates", [1 if is_slices else 2, 3, 8])]
-        nodes, name = list[onnx.NodeProto](), "x"
+        name = graph.input("x", shape=[rows, 3, 8])
+        updates = graph.input("updates", shape=[1 if is_slices else 2, 3, 8])
         for position in range(5 + number % 20):
-            type, operands = ("MatMul", [name, "weights"]) if position % 2 else ("Relu", [name])
-            name = f"value_{position}"
-            nodes.append(helper.make_node(type, operands, [name]))
+            type, operands = ("MatMul", [name, weights]) if position % 2 else ("Relu", [name])
+            name = graph.add(type, operands, f"value_{position}")
         type = "ScatterND" if is_slices else "ScatterElements"
-        nodes.append(helper.make_node(type, [name, "indices", "updates"], ["scattered"]))
-        nodes.append(helper.make_node("Neg", ["scattered"], ["y"]))
-        declared = [helper.make_tensor_value_info(one, TensorProto.FLOAT, shape) for one, shape in inputs]
-        output = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
-        constants = [weights, numpy_helper.from_array(indices, "indices")]
-        graph = helper.make_graph(nodes, "small", declared, [output], constants)
-        opset = helper.make_opsetid("", (13, 16, 18)[number % 3])
-        onnx.save(helper.make_model(graph, opset_imports=[opset], ir_version=8), folder / f"{number}.onnx")
+        scattered = graph.add(type, [name, graph.constant("indices", indices), updates], "scattered")
+        graph.output(graph.add("Neg", [scattered], "y"))
+        graph.write(folder / f"{number}.onnx")
     real = [path for path in REAL_MODELS.glob("**/*.onnx") if path.stat().st_size < 200_000]
     for number, path in enumerate(real):
         shutil.copy(path, folder / f"real_{number}.onnx")

@@ -14,8 +14,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
+from tests.models.ir_text import IrText, Output
 from tests.models.nested_ir import CONDITION, ITERATION, PARTS, carried, put_in, put_out, result
-from tests.rules.ir_text import IrText, Output
 
 Dim = int | str
 Values: TypeAlias = "list[Value]"

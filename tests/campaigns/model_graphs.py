@@ -15,8 +15,8 @@ import numpy.typing as npt
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from tests.models.ir_text import IrText, Output
 from tests.models.nested_ir import CONDITION, ITERATION, PARTS, carried, put_in, put_out, result
-from tests.rules.ir_text import IrText, Output
 
 Array: TypeAlias = npt.NDArray[Any]
 Env: TypeAlias = "dict[Value, Array]"

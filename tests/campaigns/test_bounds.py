@@ -27,7 +27,7 @@ from ir_scatter.core.model import ONNX, OPENVINO, Value
 from ir_scatter.ops.general import find_computed
 from ir_scatter.ops.general_kernels import UnsupportedCase, compute
 from tests import scale
-from tests.rules.ir_text import IrText, Output
+from tests.models.ir_text import IrText, Output
 
 Array = npt.NDArray[Any]
 Compute = Callable[[Sequence[Array]], Array | tuple[Array, ...]]

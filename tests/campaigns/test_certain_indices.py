@@ -26,8 +26,8 @@ from ir_scatter.formats import dataflow_of
 from ir_scatter.ops.general_kernels import UnsupportedCase
 from tests import scale
 from tests.campaigns.test_bounds import OPERATORS, Drawn, Tensor, arrays_of, draw, write
+from tests.models.ir_text import IrText
 from tests.models.nested_ir import CONDITION, PARTS, carried, put_in, put_out, result
-from tests.rules.ir_text import IrText
 
 GRAPHS, RUNS = 150, 4
 CODES = {"SCT302", "SCT303"}

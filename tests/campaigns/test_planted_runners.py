@@ -24,8 +24,8 @@ from ir_scatter.compare.request import Sources
 from ir_scatter.runners.base import Status
 from ir_scatter_cli.main import main
 from tests.compare.planted import Planted, at, elsewhere, fake_numbers, largest
+from tests.models.ir_text import IrText, Output
 from tests.ops import naive_scatter
-from tests.rules.ir_text import IrText, Output
 from tests.scale import cases, generator, in_part_and_whole
 
 Array = Any

@@ -16,9 +16,9 @@ from ir_scatter.portability import diagnose, portability_to
 from ir_scatter.reading import read
 from ir_scatter.runners.base import Status
 from tests.defects.test_unreached import HALVES, HEADER
+from tests.models.ir_text import IrText, Output
 from tests.models.nested_ir import CONDITION, carried, put_in, put_out, result
 from tests.models.onnx_text import save
-from tests.rules.ir_text import IrText, Output
 from tests.scale import cases, generator
 
 CASES, _DEEPEST = 60, 3

@@ -14,8 +14,8 @@ from ir_scatter.inputs.model import make_feeds
 from ir_scatter.ops.lookup import find, scatter_types
 from ir_scatter.reading import read
 from ir_scatter.validate import validate
+from tests.models.ir_text import IrText
 from tests.rewrites.ir_models import given, held, one_scatter
-from tests.rules.ir_text import IrText
 
 DATA = (4, 5, 3)
 

@@ -6,27 +6,22 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
-from onnx import helper
 
 from tests.cli.conftest import COMMAND, Cli, copy_sample
+from tests.models.onnx_graph import OnnxGraph
 
 
 @pytest.fixture
 def outside(elsewhere: Path) -> Path:
     """An ONNX model whose updates are in a file of its own."""
-    nodes = [helper.make_node("ScatterElements", ["x", "i", "u"], ["y"])]
-    held = [
-        onnx.numpy_helper.from_array(np.array([0, 1, 2, 3] * 200), "i"),
-        onnx.numpy_helper.from_array(np.zeros(800, np.float32), "u"),
-    ]
-    types = [helper.make_tensor_value_info(name, 1, [4]) for name in "xy"]
-    graph = helper.make_graph(nodes, "g", types[:1], types[1:], held)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
-    onnx.save(model, "outside.onnx", save_as_external_data=True, location="weights", size_threshold=0)
+    graph = OnnxGraph()
+    x = graph.input("x", shape=[4])
+    i, u = graph.constant("i", [0, 1, 2, 3] * 200), graph.constant("u", np.zeros(800, np.float32))
+    graph.output(graph.add("ScatterElements", [x, i, u], "y"), shape=[4])
+    path = graph.write(Path("outside.onnx"), save_as_external_data=True, location="weights", size_threshold=0)
     assert Path("weights").exists()
-    return Path("outside.onnx")
+    return path
 
 
 def linked(name: str, make: Callable[[Path], None]) -> Path:

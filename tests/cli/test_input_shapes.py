@@ -2,28 +2,24 @@
 
 from pathlib import Path
 
-import onnx
 import pytest
-from onnx import TensorProto, helper
 
 from tests.cli.conftest import Cli, codes
+from tests.models.onnx_graph import OnnxGraph
 
 pytestmark = pytest.mark.openvino
+
+SHAPE = ("n", "m")
 
 
 @pytest.fixture
 def dynamic_onnx(elsewhere: Path) -> Path:
     """A ScatterElements whose shapes follow from its inputs, through a Relu."""
-    floats = {name: helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", "m"]) for name in ("x", "u")}
-    indices = helper.make_tensor_value_info("i", TensorProto.INT64, ["n", "m"])
-    nodes = [
-        helper.make_node("Relu", ["u"], ["positive"], "relu"),
-        helper.make_node("ScatterElements", ["x", "i", "positive"], ["y"], "scatter"),
-    ]
-    output = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", "m"])
-    graph = helper.make_graph(nodes, "g", [floats["x"], indices, floats["u"]], [output])
-    model = helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", 18)])
-    onnx.save(model, elsewhere / "dynamic.onnx")
+    graph = OnnxGraph()
+    x, i, u = graph.input("x", "f32", SHAPE), graph.input("i", "i64", SHAPE), graph.input("u", "f32", SHAPE)
+    positive = graph.add("Relu", [u], "positive", "relu")
+    graph.output(graph.add("ScatterElements", [x, i, positive], "y", "scatter"), "f32", SHAPE)
+    graph.write(elsewhere / "dynamic.onnx")
     return Path("dynamic.onnx")
 
 

@@ -4,12 +4,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import onnx
 import pytest
-from onnx import helper
 
 from ir_scatter.runners import find
 from tests.cli.conftest import Cli, copy_sample
+from tests.models.onnx_graph import OnnxGraph
 
 
 class Mistake(NamedTuple):
@@ -145,10 +144,9 @@ def belongings(elsewhere: Path) -> Path:
     np.savez("names.npz", dta=data, updates=updates)
     np.savez("shape.npz", data=np.zeros((3, 4), np.float32), updates=updates)
     np.savez("type.npz", data=data.astype(np.int64), updates=updates)
-    types = [helper.make_tensor_value_info(name, 1, [3]) for name in "xy"]
-    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", types[:1], types[1:])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
-    onnx.save(model, "relu.onnx")
+    graph = OnnxGraph()
+    graph.output(graph.add("Relu", [graph.input("x", shape=[3])], "y"), shape=[3])
+    graph.write(Path("relu.onnx"))
     return elsewhere
 
 

@@ -5,15 +5,14 @@ import os
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from onnx import helper, numpy_helper
 
 from ir_scatter.core.display import is_seen, visible, without_commands
 from ir_scatter.report.characters import dumps
 from tests.cli.conftest import Cli, copy_sample
+from tests.models.onnx_graph import OnnxGraph
 from tests.scale import in_part_and_whole
 
 NAMES = (
@@ -35,12 +34,13 @@ def commands(text: str) -> list[str]:
 def model(path: Path, name: str, *, is_broken: bool = False) -> Path:
     """Write a model in which every name that there is begins with a name."""
     x, y, i, u, n = (f"{name}{word}" for word in ("x", "y", "i", "u", ""))
-    nodes = [helper.make_node("ScatterElements", [x, i, u], [y], name=n, axis=7 if is_broken else 0)]
-    held = [numpy_helper.from_array(np.array([0, 1]), i), numpy_helper.from_array(np.zeros(2, np.float32), u)]
-    types = [helper.make_tensor_value_info(each, 1, [4]) for each in (x, y)]
-    graph = helper.make_graph(nodes, name or "g", types[:1], types[1:], held)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10), path)
-    return path
+    graph = OnnxGraph(name=name or "g")
+    graph.input(x, shape=[4])
+    graph.constant(i, [0, 1])
+    graph.constant(u, np.zeros(2, np.float32))
+    graph.add("ScatterElements", [x, i, u], y, n, axis=7 if is_broken else 0)
+    graph.output(y, shape=[4])
+    return graph.write(path)
 
 
 LINES = (

@@ -10,8 +10,8 @@ import onnx
 import pytest
 
 from tests.cli.conftest import Cli
+from tests.models.ir_text import IrText
 from tests.models.onnx_text import LEGAL, NEVER_LEGAL, save
-from tests.rules.ir_text import IrText
 
 _HEADER = '<ir_version: 10, opset_import: ["" : 18]>\n'
 _PAIR = _HEADER + "g (float[2] x, int64[1] at) => (float[2] y, int64[1] z) { y = Relu (x) z = Neg (at) }"

@@ -22,9 +22,9 @@ from ir_scatter.report.comparison_text import text as report
 from ir_scatter.runners.base import Status
 from tests.compare.models import floats, run, verdicts
 from tests.compare.planted import FakeRunner, Planted, at, unchanged, wrong_at
+from tests.models.ir_text import IrText
 from tests.models.nested_ir import write_loop
 from tests.models.onnx_text import save as save_onnx
-from tests.rules.ir_text import IrText
 
 HEADER = '<ir_version: 10, opset_import: ["" : 18, "own" : 1]>\n'
 SIGNATURE = "model (int32[6] data, int64[3, 1] indices, int32[3] new, int32[6] other)"

@@ -21,7 +21,7 @@ from ir_scatter.validate import validate
 from ir_scatter_cli.spelling import OptionSpelling
 from tests.compare.models import Array, Inputs, floats, only, run, write_node
 from tests.compare.planted import FakeRunner, wrong_at
-from tests.rules.ir_text import IrText
+from tests.models.ir_text import IrText
 
 Operands = list[Array]
 

@@ -14,8 +14,8 @@ from ir_scatter.compare.result import Compared, CompareSettings, Level
 from ir_scatter.compare.run import compare
 from ir_scatter.report.comparison_text import text as report
 from tests.compare.planted import Planted
+from tests.models.ir_text import IrText
 from tests.models.onnx_text import save
-from tests.rules.ir_text import IrText
 
 Array = Any
 HEADER = '<ir_version: 10, opset_import: ["" : 18]>\n'

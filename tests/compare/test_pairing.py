@@ -11,8 +11,8 @@ from ir_scatter.compare.result import CompareSettings
 from ir_scatter.compare.run import compare
 from ir_scatter.core.errors import BadFeed
 from ir_scatter.reading import read
+from tests.models.ir_text import IrText
 from tests.models.onnx_text import save
-from tests.rules.ir_text import IrText
 
 Ends = list[tuple[Any, ...]]
 """Inputs: a name, a type, a shape, and further names."""

@@ -12,8 +12,8 @@ from ir_scatter.compare.result import Compared, CompareSettings, Level
 from ir_scatter.compare.run import compare
 from ir_scatter.reading import read
 from tests.compare.models import run
+from tests.models.ir_text import IrText
 from tests.models.onnx_text import save
-from tests.rules.ir_text import IrText
 
 HEADER = '<ir_version: 10, opset_import: ["" : 18, "own" : 1]>\n'
 SIGNATURE = "model (float[4, 64] data, int64[1, 1] rows, float[1, 64] x)"

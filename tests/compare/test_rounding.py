@@ -22,8 +22,8 @@ from ir_scatter.report.comparison_json import document
 from ir_scatter.report.comparison_text import rounding_text
 from ir_scatter.report.comparison_text import text as report
 from tests.compare.planted import Change, Planted, at, elsewhere
+from tests.models.ir_text import IrText
 from tests.models.onnx_text import save
-from tests.rules.ir_text import IrText
 from tests.scale import cases, generator, in_part_and_whole
 
 Array = Any

@@ -23,8 +23,8 @@ from ir_scatter.runners.base import NodeFacts, Outcome, Status
 from tests.compare.models import Array, Inputs, floats, only, write_node
 from tests.compare.planted import FakeRunner, wrong_at
 from tests.compare.test_contested import FUNCTIONS, HEADER, STORE
+from tests.models.ir_text import IrText
 from tests.models.onnx_text import save
-from tests.rules.ir_text import IrText
 
 Model = tuple[Path, Inputs]
 SAMPLES = Path(__file__).parents[2] / "samples"

@@ -17,8 +17,8 @@ from ir_scatter.defects import by_code
 from ir_scatter.evaluate.model import ForwardArrays, prepare
 from ir_scatter.formats import FORMATS
 from ir_scatter.reading import read
+from tests.models.ir_text import Dims, IrText, Output
 from tests.models.nested_ir import CONDITION, put_in, put_out, result
-from tests.rules.ir_text import Dims, IrText, Output
 
 _DEFECT = by_code()["DEV116"]
 _SUM = next(probe for probe in _DEFECT.probes if probe.name == "elements")

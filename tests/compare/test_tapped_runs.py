@@ -22,8 +22,8 @@ from ir_scatter.runners.base import Status
 from tests.compare.models import run
 from tests.compare.planted import Planted, at
 from tests.compare.test_contested import BY_ELEMENT, FEEDS, write
+from tests.models.ir_text import IrText
 from tests.models.onnx_text import save as save_onnx
-from tests.rules.ir_text import IrText
 
 PLAIN = {**FEEDS, "indices": np.array([[2], [3], [4]])}
 """Nothing is contested."""

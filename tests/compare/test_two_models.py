@@ -17,8 +17,8 @@ from ir_scatter.report.comparison_text import text
 from ir_scatter.runners.base import OTHER_FORMAT, Outcome, Status
 from tests.compare.models import Array, Inputs, floats, write_node
 from tests.compare.planted import FakeRunner, wrong_at
+from tests.models.ir_text import IrText
 from tests.models.onnx_text import save
-from tests.rules.ir_text import IrText
 
 
 def write(folder: Path, name: str, *, first: Sequence[int] = (2, 0), outputs: Sequence[str] = ("y",)) -> Path:

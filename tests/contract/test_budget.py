@@ -3,9 +3,7 @@
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
 from ir_scatter.analysis.constants import Facts
 from ir_scatter.analysis.symbolic import linear
@@ -13,29 +11,22 @@ from ir_scatter.analysis.symbolic.linear import MOST_TOTAL_TRIES, Knowledge, Sym
 from ir_scatter.analysis.symbolic.proofs import IndexProofs
 from ir_scatter.contract import make_contract
 from ir_scatter.reading import read
+from tests.models.onnx_graph import OnnxGraph
 
 _LAYERS = 5_000
 
 
 def _wide_joins(path: Path) -> Path:
     """Write a graph of 10,000 nodes: each layer joins the last two, on paths that double in number."""
-    nodes = []
-    before, last = "a", "b"
+    graph = OnnxGraph()
+    choice, data = graph.input("choice", "boolean", [1, 1]), graph.input("data", shape=[8, 4])
+    before, last = graph.input("a", "i64", [1, 1]), graph.input("b", "i64", [1, 1])
     for layer in range(_LAYERS):
-        nodes.append(helper.make_node("Where", ["choice", last, before], [f"join{layer}"]))
-        nodes.append(helper.make_node("Add", [f"join{layer}", before], [f"sum{layer}"]))
-        before, last = last, f"sum{layer}"
-    nodes.append(helper.make_node("ScatterND", ["data", last, "row"], ["y"], "write"))
-    inputs = [
-        helper.make_tensor_value_info("choice", TensorProto.BOOL, [1, 1]),
-        helper.make_tensor_value_info("a", TensorProto.INT64, [1, 1]),
-        helper.make_tensor_value_info("b", TensorProto.INT64, [1, 1]),
-        helper.make_tensor_value_info("data", TensorProto.FLOAT, [8, 4]),
-    ]
-    output = helper.make_tensor_value_info("y", TensorProto.FLOAT, [8, 4])
-    row = numpy_helper.from_array(np.zeros((1, 4), np.float32), "row")
-    graph = helper.make_graph(nodes, "joins", inputs, [output], [row])
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]), path)
+        join = graph.add("Where", [choice, last, before], f"join{layer}")
+        before, last = last, graph.add("Add", [join, before], f"sum{layer}")
+    row = graph.constant("row", np.zeros((1, 4), np.float32))
+    graph.output(graph.add("ScatterND", [data, last, row], "y", "write"), shape=[8, 4])
+    graph.write(path)
     return path
 
 

@@ -4,10 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from onnx import TensorProto, helper, load, numpy_helper, save
+from onnx import load, numpy_helper, save
 
 from ir_scatter import convert
 from ir_scatter.rewrites.guard import NAMES
+from tests.models.onnx_graph import OnnxGraph
 from tests.rewrites.ir_models import one_onnx
 
 SHARED = ("data", "indices", "updates")
@@ -24,18 +25,12 @@ CASES = {
 def test_guarded_once(title: str, guard: str, tmp_path: Path) -> None:
     operator, opset, *shapes = CASES[title]
     target = "ScatterND" if operator == "ScatterElements" else "ScatterElements"
-    infos = [
-        helper.make_tensor_value_info(
-            name, TensorProto.INT64 if name == "indices" else TensorProto.FLOAT, shape
-        )
-        for name, shape in zip(SHARED, shapes, strict=True)
-    ]
+    graph = OnnxGraph(opset)
+    for name, shape in zip(SHARED, shapes, strict=True):
+        graph.input(name, "i64" if name == "indices" else "f32", shape)
     attributes = {"reduction": "add"} if "reduction" in title else {}
-    node = helper.make_node(operator, SHARED, ["y"], name="node", **attributes)
-    output = helper.make_tensor_value_info("y", TensorProto.FLOAT, shapes[0])
-    graph = helper.make_graph([node], "g", infos, [output])
-    path, after = tmp_path / "before.onnx", tmp_path / "after.onnx"
-    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8), path)
+    graph.output(graph.add(operator, SHARED, "y", "node", **attributes), shape=shapes[0])
+    path, after = graph.write(tmp_path / "before.onnx"), tmp_path / "after.onnx"
     found = convert(path, target, guard=guard, verify=4)
     assert not found.refused
     (converted,) = found.converted

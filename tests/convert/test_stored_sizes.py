@@ -17,7 +17,7 @@ from ir_scatter.convert.on_devices import verify_on
 from ir_scatter.inputs.model import make_feeds
 from ir_scatter.report import conversion_json, conversion_text
 from ir_scatter.runners.base import Runner, Status
-from tests.rules.ir_text import Dims, IrText, Output
+from tests.models.ir_text import Dims, IrText, Output
 from tests.scale import thinned
 
 OPAQUE = "ShuffleChannels"

@@ -8,7 +8,7 @@ import numpy as np
 
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
-from tests.rules.ir_text import PRECISIONS, IrText, Output
+from tests.models.ir_text import PRECISIONS, IrText, Output
 
 SIZES = (2, 3, 1, 2, 1, 2)
 RANKS = range(len(SIZES) + 1)

@@ -18,9 +18,9 @@ from ir_scatter.formats.onnx.graph import OnnxGraph
 from ir_scatter.portability import Portability, diagnose
 from ir_scatter.reading import read
 from ir_scatter.runners.base import Runner
+from tests.models.ir_text import IrText
 from tests.models.nested_ir import PARTS, put_in, put_out, result
 from tests.models.onnx_text import save
-from tests.rules.ir_text import IrText
 
 _ROW = Row("openvino", "9", "CPU", {"DEV112/elements": Result.WRONG, "DEV116/elements": Result.WRONG})
 _ADD = 'y = ScatterElements <reduction = "add"> (x, i, u)'

@@ -17,8 +17,8 @@ from ir_scatter.doctor import probe_defects
 from ir_scatter.ops.names import OperatorName
 from ir_scatter.ops.spec import Role
 from tests.defects.test_defects import node_of
+from tests.models.ir_text import IrText, Output
 from tests.models.nested_ir import result
-from tests.rules.ir_text import IrText, Output
 from tests.scale import generator
 
 ELEMENTS: Final = "ScatterElementsUpdate-12"

@@ -17,6 +17,7 @@ from ir_scatter.core.arrays import Array
 from ir_scatter.defects import by_code
 from ir_scatter.portability import diagnose, portability_to
 from ir_scatter.runners.base import Runner, Status
+from tests.models.onnx_graph import OnnxGraph
 
 INT64 = np.int64
 
@@ -131,20 +132,14 @@ def test_the_initializers_of_a_model_behind_identity(tmp_path: Path) -> None:
 def folded(folder: Path, indices: Sequence[int | None], constants: Sequence[str]) -> Path:
     """Write a scatter node of data of shape [4, 5, 1, 1] without updates; some inputs are initializers."""
     given = {"data": (4, 5, 1, 1), "indices": indices, "updates": (0, 3, 1, 1)}
-    inputs, initializers = [], []
+    graph = OnnxGraph()
     for name, shape in given.items():
         if name in constants:
-            array = np.ones([size or 0 for size in shape], np.float32)
-            initializers.append(numpy_helper.from_array(array, name))
-            continue
-        type = TensorProto.INT64 if name == "indices" else TensorProto.FLOAT
-        inputs.append(helper.make_tensor_value_info(name, type, shape))
-    output = helper.make_tensor_value_info("y", TensorProto.FLOAT, given["data"])
-    nodes = [helper.make_node("ScatterND", [*given], ["y"], name="node")]
-    graph = helper.make_graph(nodes, "g", inputs, [output], initializers)
-    path = folder / "folded.onnx"
-    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10), path)
-    return path
+            graph.constant(name, np.ones([size or 0 for size in shape], np.float32))
+        else:
+            graph.input(name, "i64" if name == "indices" else "f32", shape)
+    graph.output(graph.add("ScatterND", [*given], "y", "node"), shape=given["data"])
+    return graph.write(folder / "folded.onnx")
 
 
 @pytest.mark.openvino

@@ -11,7 +11,7 @@ from ir_scatter.defects.evidence import Target
 from ir_scatter.portability import Portability, diagnose
 from ir_scatter.reading import read
 from ir_scatter.runners.base import Status
-from tests.rules.ir_text import IrText, Output
+from tests.models.ir_text import IrText, Output
 
 CPU = Target("openvino:CPU", "2026.4.1")
 

@@ -8,7 +8,7 @@ import pytest
 from ir_scatter import read, runners
 from ir_scatter.portability import diagnose, portability_to
 from ir_scatter.runners.base import Status
-from tests.rules.ir_text import IrText
+from tests.models.ir_text import IrText
 
 _MADE = {
     "Const": ("", []),

@@ -11,9 +11,9 @@ from ir_scatter.defects.base import Stage, Symptom
 from ir_scatter.defects.evidence import Target
 from ir_scatter.portability import Portability, diagnose
 from ir_scatter.reading import read
+from tests.models.ir_text import IrText, Output
 from tests.models.nested_ir import CONDITION, carried, put_in, put_out, result
 from tests.models.onnx_text import save
-from tests.rules.ir_text import IrText, Output
 
 CPU, ORT = Target("openvino:CPU", "2026.4.1"), Target("onnxruntime", "1.31.1")
 HEADER = '<ir_version: 10, opset_import: ["" : 18]>\n'

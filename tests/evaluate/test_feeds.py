@@ -9,9 +9,9 @@ import pytest
 
 from ir_scatter import BadFeed, evaluate_model
 from ir_scatter.evaluate.archive import read_arrays
+from tests.models.ir_text import IrText
 from tests.models.onnx_text import save
 from tests.ops.strange_arrays import FORMS
-from tests.rules.ir_text import IrText
 
 GOOD: Mapping[str, Any] = {"x": np.zeros((2, 3), np.float32), "at": np.zeros(2, np.int64)}
 

@@ -13,8 +13,8 @@ import ir_scatter
 from ir_scatter import BrokenModel, EvaluationFailed, UnknownOperator, UnreadableModel, evaluate_model
 from ir_scatter.analysis.interpreter import Step
 from ir_scatter.evaluate.model import ForwardArrays, prepare
+from tests.models.ir_text import IrText, Output
 from tests.models.onnx_text import save
-from tests.rules.ir_text import IrText, Output
 
 HEADER = '<ir_version: 10, opset_import: ["" : 18, "own" : 1]>\n'
 LENGTH = 10_000

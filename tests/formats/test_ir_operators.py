@@ -9,7 +9,7 @@ import pytest
 
 from ir_scatter import Diagnostic, read, validate
 from ir_scatter.core.model import Model
-from tests.rules.ir_text import IrText, Output
+from tests.models.ir_text import IrText, Output
 
 ROWS, STALE = 16, 8
 """How many rows data has, and how many the file remembers; the index is one in between."""

@@ -22,7 +22,7 @@ from ir_scatter.core.element_types import ELEMENT_TYPES
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.tensors import Weights, decode
 from tests.formats.ir_files import SIMPLE, check, codes, constant, edge, indices_from, write
-from tests.rules.ir_text import IrText
+from tests.models.ir_text import IrText
 from tests.scale import thinned
 
 PACKED = {

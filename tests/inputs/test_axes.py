@@ -8,8 +8,8 @@ import pytest
 from ir_scatter.evaluate.model import Sketch, make_sketch, prepare
 from ir_scatter.inputs.model import draw_feeds, make_feeds
 from tests.models.fed_axes import write_flat, write_loop
+from tests.models.ir_text import Dims, IrText
 from tests.models.nested_ir import result
-from tests.rules.ir_text import Dims, IrText
 from tests.scale import in_part_and_whole
 
 

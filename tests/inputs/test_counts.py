@@ -8,8 +8,8 @@ import pytest
 from ir_scatter.core.errors import NoInputs
 from ir_scatter.evaluate.model import prepare
 from ir_scatter.inputs.model import make_feeds
+from tests.models.ir_text import IrText
 from tests.models.onnx_text import save
-from tests.rules.ir_text import IrText
 
 SEEDS = range(50)
 _HEADER = '<ir_version: 9, opset_import: ["" : 18]>\n'

@@ -30,8 +30,8 @@ from ir_scatter.ops.lookup import SPECS, Lookup
 from ir_scatter.ops.spec import IndexRange, Layout, OpSpec, Reduction, Role
 from ir_scatter.runners.base import Outcome, Status
 from tests.models.cases import random_case, write
+from tests.models.ir_text import IrText
 from tests.models.onnx_text import save
-from tests.rules.ir_text import IrText
 
 Array = npt.NDArray[Any]
 CASES = 4

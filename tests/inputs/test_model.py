@@ -10,8 +10,8 @@ from ir_scatter.core.errors import BadFeed, NoInputs, UsageError
 from ir_scatter.core.shapes import parse_shape
 from ir_scatter.evaluate.model import Program, prepare
 from ir_scatter.inputs.model import draw_feeds, make_feeds
+from tests.models.ir_text import IrText
 from tests.models.onnx_text import LEGAL, NESTED, NEVER_LEGAL, save
-from tests.rules.ir_text import IrText
 
 SEEDS = range(25)
 OFTEN_REPEATED = {"looked_up"}

@@ -11,9 +11,9 @@ from ir_scatter import evaluate_model, read
 from ir_scatter.core.errors import BrokenModel, NoInputs, UnknownOperator, UnreadableModel
 from ir_scatter.evaluate.model import prepare
 from ir_scatter.inputs.model import make_feeds
+from tests.models.ir_text import IrText
 from tests.models.onnx_text import CROWDED, GHOSTS, OPAQUE, SKETCHED, save
 from tests.models.runtimes import run_all
-from tests.rules.ir_text import IrText
 
 SEEDS = range(24)
 Feeds = dict[str, npt.NDArray[Any]]

@@ -4,8 +4,8 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.models.ir_text import Dims, IrText
 from tests.models.nested_ir import PARTS, carried, put_in, put_out, result
-from tests.rules.ir_text import Dims, IrText
 
 
 def write_flat(folder: Path, type: str, version: str, shapes: Sequence[Dims]) -> str:

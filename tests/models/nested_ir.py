@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tests.rules.ir_text import Dims, IrText, Output
+from tests.models.ir_text import Dims, IrText, Output
 
 PARTS = ' axis="0" start="0" end="-1" stride="1" part_size="1"'
 ITERATION, CONDITION = ' purpose="current_iteration"', ' purpose="execution_condition"'

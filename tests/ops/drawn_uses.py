@@ -10,7 +10,7 @@ from ir_scatter.core.model import OperatorUse
 from ir_scatter.core.shapes import Shape
 from ir_scatter.ops.general import constraints_of
 from ir_scatter.ops.openvino_opsets import KINDS, Signature
-from tests.rules.ir_text import IrText, Output
+from tests.models.ir_text import IrText, Output
 
 TYPES = ("f32", "f16", "i64", "i32", "boolean", "u8")
 SIZES = (1, 2, 3, 3, 6, "?")

@@ -18,8 +18,8 @@ from ir_scatter.ops.general_use import outputs, problem
 from ir_scatter.ops.lookup import is_scatter
 from ir_scatter.ops.openvino_opsets import Signature, find, show_opsets, signatures
 from tests.campaigns.children import Child
+from tests.models.ir_text import IrText
 from tests.ops.drawn_uses import ATTRIBUTES, drawn, write
-from tests.rules.ir_text import IrText
 from tests.scale import cases, generator, in_part_and_whole, thinned
 
 F32, I64, BOOLEAN = (ELEMENT_TYPES[name] for name in ("f32", "i64", "boolean"))

@@ -14,7 +14,7 @@ from onnx import defs
 from ir_scatter.core.element_types import ELEMENT_TYPES
 from ir_scatter.ops.lookup import SPECS, Lookup, find, scatter_types
 from ir_scatter.ops.spec import Kind, OpSpec, Role
-from tests.rules.ir_text import IrText
+from tests.models.ir_text import IrText
 
 ONNX_ROWS = [spec for spec in SPECS.values() if spec.key.domain == ""]
 IR_ROWS = [spec for spec in SPECS.values() if spec.key.domain == "openvino"]

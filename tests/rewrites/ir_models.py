@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from onnx import TensorProto, helper, numpy_helper
 
-from tests.rules.ir_text import Dims, IrText, Output
+from tests.models.ir_text import Dims, IrText, Output
+from tests.models.onnx_graph import OnnxGraph
 
 Source = Callable[[IrText], Output]
 
@@ -58,22 +58,18 @@ def one_onnx(
     indices: Any,
     updates: Sequence[int | str | None] | None,
     *,
-    kind: int = TensorProto.FLOAT,
+    kind: str = "f32",
     more: Sequence[str] = (),
     **attributes: Any,
 ) -> bytes:
     """Write a model of one node; `indices` are a shape, or an array that the model holds."""
-    info, is_held = helper.make_tensor_value_info, isinstance(indices, np.ndarray)
-    inputs = [info("data", kind, data), info("updates", kind, updates)]
-    if not is_held:
-        inputs.insert(1, info("indices", TensorProto.INT64, indices))
+    graph = OnnxGraph(opset)
+    graph.input("data", kind, data)
+    if isinstance(indices, np.ndarray):
+        graph.constant("indices", indices, np.int64)
+    else:
+        graph.input("indices", "i64", indices)
+    graph.input("updates", kind, updates)
     names = ["data", "updates", "indices"] if type == "TensorScatter" else ["data", "indices", "updates"]
-    graph = helper.make_graph(
-        [helper.make_node(type, [*names, *more], ["result"], "node", **attributes)],
-        "graph",
-        inputs,
-        [info("result", kind, data)],
-        [numpy_helper.from_array(indices.astype(np.int64), "indices")] if is_held else [],
-    )
-    imports = [helper.make_opsetid("", opset)]
-    return bytes(helper.make_model(graph, opset_imports=imports, ir_version=8).SerializeToString())
+    graph.output(graph.add(type, [*names, *more], "result", "node", **attributes), kind, data)
+    return bytes(graph.model().SerializeToString())

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from ir_scatter import convert
+from tests.models.ir_text import IrText, Output
 from tests.rewrites.ir_models import Source, given, held, one_scatter
-from tests.rules.ir_text import IrText, Output
 
 SEU, SU, ND = "ScatterElementsUpdate", "ScatterUpdate", "ScatterNDUpdate"
 

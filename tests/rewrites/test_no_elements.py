@@ -5,12 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper, load, save
+from onnx import load
 
 from ir_scatter import convert, evaluate_model, runners, validate
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.runners.base import Status
+from tests.models.onnx_graph import OnnxGraph
 from tests.rewrites.ir_models import given, one_scatter
 
 Shapes = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
@@ -32,20 +33,14 @@ OPEN = ((), ("data",), ("indices",), ("updates",), ("indices", "updates"), ("dat
 
 def write(folder: Path, operator: str, shapes: Shapes, open_: tuple[str, ...], opset: int) -> Path:
     """Write one node; the dimensions of some inputs are open."""
-    infos = []
+    graph, inputs = OnnxGraph(opset), []
     for name, shape in zip(("data", "indices", "updates"), shapes, strict=True):
-        type = TensorProto.INT64 if name == "indices" else TensorProto.FLOAT
-        infos.append(
-            helper.make_tensor_value_info(name, type, [None] * len(shape) if name in open_ else shape)
-        )
-        if operator == "ScatterND" and name == "indices":  # nobody can tell how many coordinates there are
-            infos[-1].type.tensor_type.shape.dim[-1].dim_value = shape[-1]
-    output = helper.make_tensor_value_info("y", TensorProto.FLOAT, [None] * len(shapes[0]))
-    node = helper.make_node(operator, ["data", "indices", "updates"], ["y"], name="node")
-    graph = helper.make_graph([node], "g", infos, [output])
-    path = folder / "before.onnx"
-    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8), path)
-    return path
+        sizes: list[int | None] = [None] * len(shape) if name in open_ else [*shape]
+        if operator == "ScatterND" and name == "indices":
+            sizes[-1] = shape[-1]  # an unknown number of coordinates is illegal
+        inputs.append(graph.input(name, "i64" if name == "indices" else "f32", sizes))
+    graph.output(graph.add(operator, inputs, "y", "node"), shape=[None] * len(shapes[0]))
+    return graph.write(folder / "before.onnx")
 
 
 def converted(path: Path) -> Path:

@@ -13,10 +13,10 @@ from onnx import parser
 from ir_scatter import convert, evaluate, runners
 from ir_scatter.inputs.model import draw_feeds
 from ir_scatter.runners.base import Outcome, Runner, Status
+from tests.models.ir_text import IrText, Output
 from tests.rewrites.ir_models import given, held, one_onnx, one_scatter
 from tests.rewrites.test_conditions import ND, SEU, SU, elements, slices, tuples
 from tests.rewrites.test_rewrites import BEFORE, converted, name_of
-from tests.rules.ir_text import IrText, Output
 
 SEEDS = range(3)
 NOT_RUN = {"elements_to_tuples_unknown_rank", "slices_to_tuples_unknown_axis"}

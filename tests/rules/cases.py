@@ -8,7 +8,7 @@ from typing import Any
 import onnx
 from onnx import helper
 
-from tests.rules.ir_text import Dims, IrText, Output, array_of
+from tests.models.ir_text import Dims, IrText, Output, array_of
 from tests.rules.rows import CACHE, ELEMENTS, SLICES, TUPLES, Row
 
 _IR_TYPES = {"int64": "i64", "float": "f32"}

@@ -26,7 +26,7 @@ from pathlib import Path
 from onnx import parser
 
 from ir_scatter import Diagnostic
-from tests.rules.ir_text import array_of
+from tests.models.ir_text import array_of
 
 FOLDER = Path(__file__).parent
 _EXPECTED = re.compile(r"(?P<code>SCT\d{3})(?: (?P<severity>error|warning|note)\b)?(?: (?P<rest>.*))?")

@@ -8,7 +8,7 @@ import pytest
 from ir_scatter import validate
 from tests.campaigns.children import Child
 from tests.models import nested_ir
-from tests.rules.ir_text import Dims, IrText
+from tests.models.ir_text import Dims, IrText
 
 DECLARED, FIRST, EACH = "with the declared shapes of its inputs", "at the first iteration", "data[axis+1:]"
 """What messages end with; one that holds at each iteration says no more than what is expected."""

@@ -21,8 +21,8 @@ from ir_scatter.report import comparison_json, comparison_text
 from ir_scatter.runners.base import Outcome, Runner, Status
 from tests.cli.conftest import Cli, cli, elsewhere
 from tests.compare.planted import FakeRunner
+from tests.models.ir_text import IrText, Output
 from tests.models.onnx_text import save
-from tests.rules.ir_text import IrText, Output
 
 __all__ = ["cli", "elsewhere"]
 

@@ -21,8 +21,8 @@ from ir_scatter.runners.gpu_on_cpu.layer import build_layer
 from ir_scatter.runners.gpu_on_cpu.runner import FIDELITY, NAME, GpuOnCpuRunner
 from tests.compare.models import write_node
 from tests.models.cases import random_case
+from tests.models.ir_text import IrText
 from tests.models.nested_ir import floats
-from tests.rules.ir_text import IrText
 
 REASON = GpuOnCpuRunner().problem
 

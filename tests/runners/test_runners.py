@@ -10,16 +10,16 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 import pytest
-from onnx import helper
 
 from ir_scatter import evaluate_model, runners
 from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
 from ir_scatter.core.process import Failure
 from ir_scatter.runners.base import Outcome, Runner, Status
 from ir_scatter.runners.openvino.inputs import to_array
+from tests.models.ir_text import PRECISIONS, IrText
 from tests.models.nested_ir import floats, write_branch, write_loop
+from tests.models.onnx_graph import OnnxGraph
 from tests.models.onnx_text import save
-from tests.rules.ir_text import PRECISIONS, IrText
 
 pytestmark = [pytest.mark.openvino, pytest.mark.onnxruntime]
 pytest.importorskip("openvino")
@@ -168,18 +168,11 @@ def write_results(folder: Path, name: str) -> Path:
 
 
 def write_identities(folder: Path, name: str) -> Path:
-    number = ELEMENT_TYPES[name].onnx_number
-    assert number is not None
-    inputs, outputs = (
-        [helper.make_tensor_value_info(f"{end}{n}", number, [None] * len(s)) for n, s in enumerate(SHAPES)]
-        for end in "xy"
-    )
-    nodes = [helper.make_node("Identity", [f"x{n}"], [f"y{n}"]) for n in range(len(SHAPES))]
-    graph = helper.make_graph(nodes, "g", inputs, outputs)
-    model = helper.make_model(graph, ir_version=11, opset_imports=[helper.make_opsetid("", 23)])
-    path = folder / "identity.onnx"
-    path.write_bytes(model.SerializeToString())
-    return path
+    graph = OnnxGraph(23, ir_version=11)
+    for n, shape in enumerate(SHAPES):
+        sizes = [None] * len(shape)
+        graph.output(graph.add("Identity", [graph.input(f"x{n}", name, sizes)], f"y{n}"), name, sizes)
+    return graph.write(folder / "identity.onnx")
 
 
 OF_ONNXRUNTIME = ("f64", "f32", "f16", "bf16", "f8e4m3", "f8e5m2", "i64", "i32", "u8", "boolean", "string")

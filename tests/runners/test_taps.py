@@ -18,9 +18,9 @@ from ir_scatter import runners
 from ir_scatter.core.model import Node
 from ir_scatter.ops.lookup import find, scatter_types
 from ir_scatter.runners.base import Execution, Outcome, Status, Tap, tap_of
+from tests.models.ir_text import IrText
 from tests.models.nested_ir import floats, write_loop
 from tests.models.onnx_text import NESTED, save
-from tests.rules.ir_text import IrText
 
 pytestmark = pytest.mark.openvino
 pytest.importorskip("openvino")
