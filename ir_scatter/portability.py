@@ -422,10 +422,10 @@ def _diagnostic(scatter: ScatterNode, met: Met, graph: Graph, severity: Severity
         None if index is None else spec.ports[index].name,
         index,
         graph.calls,
-        None,
+        defect.fixed_by,
         node.graph.span_of(node, part),
         defect.name.replace("-", " "),
-        str(defect.avoid),
+        defect.avoid,
     )
 
 

@@ -12,7 +12,7 @@ from ir_scatter.report.registry import render
 from ir_scatter_cli import exits
 from ir_scatter_cli.fleet import directory_of, fleet_options, open_fleet
 from ir_scatter_cli.options import Seconds, example, formats, option, section, sub_command
-from ir_scatter_cli.output import say, spinner, style, use_color, write
+from ir_scatter_cli.output import is_animated, say, spinner, style, use_color, write
 
 if TYPE_CHECKING:
     from ir_scatter.runners import Directory
@@ -82,10 +82,10 @@ def _fuzz(params: dict[str, Any], directory: "Directory") -> int:
     interrupted, color, lost = False, use_color(), ""
     write_report(campaign, folder)
     try:
-        with spinner(campaign) as update, closing(run(job, campaign)) as findings:
+        with spinner(campaign), closing(run(job, campaign)) as findings:
             for finding in findings:
                 if params["format"] == "text":
-                    if update is not None:
+                    if is_animated():
                         click.echo("\r\x1b[K", nl=False, err=True)
                     write(without_commands(one_finding(finding, color=color)))
                 write_report(campaign, folder)

@@ -35,7 +35,7 @@ def risks_of(conversion: Conversion, portability: Portability, prices: Mapping[s
         scope = scatter.node.scope
         origin = next((old for old in origins if scope == old or scope.startswith(f"{old}/")), scope)
         name = origins.get(origin, scatter.node.name)
-        advice = "; ".join(filter(None, (met.defect.remains, str(met.defect.avoid))))
+        advice = "; ".join(filter(None, (met.defect.remains, met.defect.advice())))
         if origin in prices:
             advice = f"{Parameter('at_any_cost')} avoids it, at {prices[origin]}; or {advice}"
         for target, _ in met.on_targets:

@@ -63,5 +63,5 @@ def _check(checked: DefectCheck) -> dict[str, Any]:
         "code": defect.code,
         "name": defect.name.replace("-", " "),
         "history": history,
-        "avoid": str(defect.avoid) if defect.avoid and checked.is_here else "",
+        "avoid": defect.advice() if checked.is_here else "",
     }

@@ -24,8 +24,12 @@ def render(
     width: int | None = None,
     quiet: bool = False,
     statistics: bool = False,
+    hint: str = "",
 ) -> str:
-    """Return findings with lines of at most `width` cells; without a width, lines are not cut."""
+    """Return findings with lines of at most `width` cells; without a width, lines are not cut.
+
+    The hint is the last line if scatter nodes were checked and nothing was found.
+    """
     page = _Page(color, None if width is None else max(width, _NARROWEST))
     blocks = [
         "\n".join(page.finding(file, diagnostic)) for file in report.files for diagnostic in file.diagnostics
@@ -39,6 +43,8 @@ def render(
         codes = [*dict.fromkeys(visible(diagnostic.code) for diagnostic in report.diagnostics())]
         if codes:
             closing += page.fold(_closing(codes))
+        if hint and not codes and any(file.scatter_nodes for file in report.files):
+            closing += page.fold(hint)
         blocks.append("\n".join(closing))
     return "\n\n".join(blocks) + "\n" if blocks else ""
 

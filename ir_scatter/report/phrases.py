@@ -7,7 +7,7 @@ from pathlib import PurePath
 from ir_scatter.core.diagnostics import Diagnostic, Location, Related, Severity
 from ir_scatter.core.parameters import Invocation
 from ir_scatter.core.words import counted
-from ir_scatter.lint import Report
+from ir_scatter.lint import KnownFindings, Report
 from ir_scatter.report.characters import visible
 
 
@@ -89,16 +89,27 @@ def proofs(report: Report) -> str:
     return f"indices in range: {', '.join(texts)}" if texts else ""
 
 
+def _of_baseline(known: KnownFindings) -> str:
+    """Return "34 known, 2 of the baseline are gone"."""
+    verb = "is" if known.gone == 1 else "are"
+    gone = f", {known.gone} of the baseline {verb} gone" if known.gone else ""
+    return f"{known.accepted} known{gone}"
+
+
 def summary(report: Report) -> str:
     """Return the last line: "2 errors, 1 warning in 1 of 3 files (71 scatter nodes)"."""
     if not report.files:
         return "no files were checked"
     counts = [(report.count(severity), severity) for severity in Severity]
-    findings = ", ".join(counted(number, severity) for number, severity in counts if number)
+    new = "new " if report.known else ""
+    findings = ", ".join(counted(number, f"{new}{severity}") for number, severity in counts if number)
+    findings = findings or f"no {new}findings"
+    if report.known:
+        findings += f" ({_of_baseline(report.known)})"
     nodes = counted(sum(file.scatter_nodes for file in report.files), "scatter node")
     touched = sum(bool(file.diagnostics) for file in report.files)
     files = counted(len(report.files), "file")
     where = f"{touched} of {files}" if touched and len(report.files) > 1 else files
-    line = f"{findings or 'no findings'} in {where} ({nodes})"
+    line = f"{findings} in {where} ({nodes})"
     unreadable = sum(not file.is_readable for file in report.files)
     return f"{line}, {counted(unreadable, 'file')} could not be read" if unreadable else line

@@ -36,7 +36,7 @@ def _page(defect: Defect) -> str:
         "",
         defect.text.replace("<", "&lt;"),
         "",
-        f"**Around it:** {defect.avoid}.",
+        f"**Around it:** {defect.advice()}.",
         "",
         "## Measured",
         "",
