@@ -82,6 +82,7 @@ _TAP_MEMORY = f"{TAP_MEMORY >> 30}GiB"
 @section("What is written")
 @formats("comparison", "Format of the report.", leave_out="html")
 @option("-o, --output FILE")
+@option("-q, --quiet")
 @option("--report FILE.html", "Write a report with pictures.")
 @option("--save DIR", "Save inputs, outputs, and those of nodes.")
 @option("--extract DIR", "Write a one-node model of each node that differs.")
@@ -95,7 +96,7 @@ def command(**params: Any) -> int:
 
     Exit codes: 0 agreement; 1 a difference, a result that changes, or illegal indices; 2 wrong usage;
     3 a file cannot be read or written; 4 no difference, but a runner named by --on could not run, or
-    nothing could be compared on it.
+    nothing could be compared on it; 130 interrupted, 143 terminated, after reporting what was finished.
     """
     from ir_scatter.compare.phases import Interrupted, report_to
     from ir_scatter.compare.request import run_job
@@ -116,6 +117,7 @@ def command(**params: Any) -> int:
         demand_free(name, path, overwrite=params["overwrite"])
     demand_no_models(params["extract"], overwrite=params["overwrite"])
     demand_free_folder(params["save"], each=job.each, overwrite=params["overwrite"])
+    was_interrupted = False
     try:
         with open_fleet(params) as fleet:
             directory = directory_of(fleet)
@@ -123,8 +125,14 @@ def command(**params: Any) -> int:
                 there = ", ".join(directory.known())
                 raise UsageError(f"--scheduler goes with --on, as machines differ; there is {there}")
             spread = fleet if job.each else None  # a fleet reports its own progress
-            with spinner(spread or "starting") as update, report_to(None if spread else update):
-                done = with_fixes(run_job(job, executor=fleet, directory=directory))
+            quiet = params["quiet"]
+            with spinner(spread or "starting", quiet=quiet) as update, report_to(None if spread else update):
+                done = run_job(job, executor=fleet, directory=directory)
+                try:
+                    done = with_fixes(done)
+                except KeyboardInterrupt:
+                    say("interrupted while looking for a way around defects; the comparison is complete")
+                    was_interrupted = True
     except Interrupted as interrupt:
         done = interrupt.found
     except KeyboardInterrupt:
@@ -148,7 +156,11 @@ def command(**params: Any) -> int:
         say(line)
     if fleet is not None and fleet.gone:
         return report_lost(fleet, len(models) - len(done.found) - len(done.failures), "model")
-    return exits.INTERRUPTED if done.interrupted else _exit_code(done, are_runners_named=are_runners_named)
+    return (
+        exits.INTERRUPTED
+        if done.interrupted or was_interrupted
+        else _exit_code(done, are_runners_named=are_runners_named)
+    )
 
 
 def _job(params: dict[str, Any]) -> "CompareRequest":

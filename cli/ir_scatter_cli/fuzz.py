@@ -47,6 +47,7 @@ _VALUES = ("any", "plain", "edge")
 @option("--replay DIR", "Only run the models of the findings in a folder again.")
 @option("--run-scripts", "With --replay, run each repro.py; only if you trust the folder.")
 @formats("fuzz", "Format of the report.", leave_out="html")
+@option("-q, --quiet")
 def command(**params: Any) -> int:
     """Search for runtime bugs automatically, and shrink each one to a small one-node model.
 
@@ -82,7 +83,7 @@ def _fuzz(params: dict[str, Any], directory: "Directory") -> int:
     interrupted, color, lost = False, use_color(), ""
     write_report(campaign, folder)
     try:
-        with spinner(campaign), closing(run(job, campaign)) as findings:
+        with spinner(campaign, quiet=params["quiet"]), closing(run(job, campaign)) as findings:
             for finding in findings:
                 if params["format"] == "text":
                     if is_animated():

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from ir_scatter.analysis.conditions import Condition, judge
 from ir_scatter.analysis.scatter_node import ScatterNode, scatter_nodes
 from ir_scatter.analysis.signature import signature
+from ir_scatter.compare.phases import in_turn
 from ir_scatter.convert.conversion import DEFAULT_CASES, Conversion, Converted, Refused, Verified
 from ir_scatter.convert.output import source_files
 from ir_scatter.convert.rewriter import Rewriter, Rewritten
@@ -148,7 +149,7 @@ def convert(
                 for candidate in exposed
                 if id(candidate.node) not in planned
             ]
-        for candidate, target, own_opset in tasks:
+        for candidate, target, own_opset in in_turn(tasks, "nodes"):
             node, scatters = candidate
             own_guard = guard_kind if guard is not None and candidate in exposed else None
             better = lessened.get(id(node))

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from ir_scatter import runners
+from ir_scatter.convert import fixes
 from ir_scatter.runners.base import Outcome
 from ir_scatter_cli.output import Clock, spinner
 from tests.cli.conftest import COMMAND, Cli, copy_sample
@@ -190,6 +191,20 @@ def test_finished_cases_and_runners_are_told_and_what_is_missing(cli: Cli, model
     nodes = [(one["subject"], one["case"]) for one in found["comparisons"] if one["level"] == "node"]
     assert nodes == [("a", 0), ("b", 0), ("a", 1)]
     assert [one["case"] for one in found["comparisons"] if one["level"] == "model"] == [0, 0]
+
+
+def test_an_interrupt_after_all_cases_loses_none(
+    cli: Cli, model: str, stop: Stop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def with_fixes(done: object) -> object:
+        raise KeyboardInterrupt
+
+    stop(FakeRunner("a", wrong_at(3)))
+    monkeypatch.setattr(fixes, "with_fixes", with_fixes)
+    done = cli("compare", model, "--on", "a")
+    assert done.code == 130
+    assert done.out.splitlines()[0].startswith("a is wrong at node: ")
+    assert done.err.endswith("while looking for a way around defects; the comparison is complete\n")
 
 
 def test_finished_cases_of_two_models(cli: Cli, model: str, stop: Stop) -> None:
