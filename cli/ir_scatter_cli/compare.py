@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ir_scatter import runners
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.files import find_files
 from ir_scatter.report.registry import render
-from ir_scatter.runners.defaults import PRECISION, PRECISIONS, TAP_MEMORY, TAPS, TIME_LIMIT
+from ir_scatter.runners.defaults import NUMPY, PRECISION, PRECISIONS, TAP_MEMORY, TAPS, TIME_LIMIT
 from ir_scatter_cli import exits
 from ir_scatter_cli.files import (
     demand_apart,
@@ -98,9 +99,15 @@ def command(**params: Any) -> int:
     3 a file cannot be read or written; 4 no difference, but a runner named by --on could not run, or
     nothing could be compared on it; 130 interrupted, 143 terminated, after reporting what was finished.
     """
+    report = params["report"]
+    if report is not None and Path(report).suffix.lower() not in {"", ".html", ".htm"}:
+        raise click.UsageError(f"--report: {report} is not a page, expected a name that ends in .html")
+    if params["scheduler"] is None:
+        for name in params["names"]:
+            if name.strip().lower() != NUMPY:
+                runners.find(name, (NUMPY,))  # a wrong name is reported before slow imports
     from ir_scatter.compare.phases import Interrupted, report_to
     from ir_scatter.compare.request import run_job
-    from ir_scatter.convert.fixes import with_fixes
     from ir_scatter.evaluate.input_files import files_of
 
     job = _job(params)
@@ -110,9 +117,6 @@ def command(**params: Any) -> int:
         other_inputs += map(str, Path(params["against"]).glob("*"))
     demand_apart({"-o": params["output"], "--report": params["report"]}, models, other_inputs)
     demand_apart_from_folders(params["save"], params["extract"], models, other_inputs)
-    report = params["report"]
-    if report is not None and Path(report).suffix.lower() not in {"", ".html", ".htm"}:
-        raise click.UsageError(f"--report: {report} is not a page, expected a name that ends in .html")
     for name, path in (("-o", params["output"]), ("--report", params["report"])):
         demand_free(name, path, overwrite=params["overwrite"])
     demand_no_models(params["extract"], overwrite=params["overwrite"])
@@ -128,6 +132,8 @@ def command(**params: Any) -> int:
             quiet = params["quiet"]
             with spinner(spread or "starting", quiet=quiet) as update, report_to(None if spread else update):
                 done = run_job(job, executor=fleet, directory=directory)
+                from ir_scatter.convert.fixes import with_fixes
+
                 try:
                     done = with_fixes(done)
                 except KeyboardInterrupt:

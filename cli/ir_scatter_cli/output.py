@@ -137,13 +137,14 @@ def spinner(
 
     Args:
         begun: the first phase.
-        quiet: whether to show nothing.
+        quiet: whether to show nothing; so does the environment variable IR_SCATTER_NO_PROGRESS.
         may_fork: whether this process may fork before the first change of the phase, which is unsafe beside
             a thread: lines are then written from that change on.
         clock: replaces the system's clock.
     """
     phase, ended, clock = [begun], threading.Event(), clock or Clock()
     show = _draw if is_animated() else _write_lines
+    quiet = quiet or bool(os.environ.get("IR_SCATTER_NO_PROGRESS"))
     thread = threading.Thread(target=show, args=(phase, ended, clock), daemon=True)
 
     def start() -> None:

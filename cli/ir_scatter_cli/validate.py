@@ -160,7 +160,7 @@ def command(context: click.Context, /, **params: Any) -> int:
         **style(output),
     )
     write(text, output, is_new=not params["overwrite"])
-    if params["format"] == "concise" and not is_quiet:
+    if params["format"] == "concise" and lint_report.files and not is_quiet:
         say(phrases.summary(lint_report))
     if interrupted:
         say(f"interrupted: {len(finished)} of {counted(len(sources), 'file')} were checked")

@@ -15,7 +15,7 @@ from pathlib import PurePath
 from typing import NamedTuple
 
 from ir_scatter import runners
-from ir_scatter.compare.result import NUMPY, SAVED, Compared, Comparison, Guarded, Lead, Level, Relation
+from ir_scatter.compare.result import SAVED, Compared, Comparison, Guarded, Lead, Level, Relation
 from ir_scatter.core.dataflow import Choice, Dataflow, Key
 from ir_scatter.core.errors import Error
 from ir_scatter.core.model import Model, Node
@@ -30,6 +30,7 @@ from ir_scatter.ops.lookup import find, is_scatter
 from ir_scatter.portability import Met, Portability, concerns, meetings
 from ir_scatter.rules.index_values import index_out_of_range, negative_index
 from ir_scatter.runners.base import OTHER_FORMAT, Outcome, Status, plain_name
+from ir_scatter.runners.defaults import NUMPY
 
 _MOST_NAMES = 3
 """Nodes that a line names; if there are more, it gives their number."""

@@ -34,7 +34,9 @@ class Screen(io.StringIO):
 
 def watched(monkeypatch: pytest.MonkeyPatch, **environment: str) -> Screen:
     """Return a terminal that is now standard error."""
-    for name, value in ({"TERM": "xterm", "CI": "", "COLUMNS": "30"} | environment).items():
+    for name, value in (
+        {"TERM": "xterm", "CI": "", "COLUMNS": "30", "IR_SCATTER_NO_PROGRESS": ""} | environment
+    ).items():
         monkeypatch.setenv(name, value)
     screen = Screen()
     monkeypatch.setattr(sys, "stderr", screen)
@@ -260,7 +262,7 @@ def test_ctrl_c_on_a_terminal(elsewhere: Path) -> None:
     """The phase is shown, the cases that were finished are told, and no process is left."""
     copy_sample("plugins/large_numbers.xml", elsewhere)
     ours, theirs = os.openpty()
-    environment = {**os.environ, "TERM": "xterm", "CI": ""}
+    environment = {**os.environ, "TERM": "xterm", "CI": "", "IR_SCATTER_NO_PROGRESS": ""}
     command = [str(COMMAND), "compare", "large_numbers.xml", "--on", "CPU", "--cases", "500"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, env=environment) as process:
         os.close(theirs)
