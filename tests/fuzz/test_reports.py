@@ -111,11 +111,8 @@ def test_other_cases_have_the_long_program(change: dict[str, object], tmp_path: 
     pytest.importorskip("openvino")
     case = replace(case_of("ScatterElementsUpdate-12"), **change)  # type: ignore[arg-type]
     if "element_type" in change:
-        numbers = {
-            "data": case.data.astype(dtype(case.element_type)),
-            "updates": case.updates.astype(dtype(case.element_type)),
-        }
-        case = replace(case, **numbers)
+        type = dtype(case.element_type)
+        case = replace(case, data=case.data.astype(type), updates=case.updates.astype(type))
     write_finding(finding_of(case, "openvino:CPU"), tmp_path, {})
     assert lines_of(tmp_path / "one" / "repro.py") > SCREEN
 
