@@ -28,6 +28,7 @@ _T = TypeVar("_T")
 _Constraints: TypeAlias = tuple[Constraint, ...]
 
 _ONNX_DOMAINS = frozenset({"", "ai.onnx", "ai.onnx.ml", "ai.onnx.preview.training"})
+_MICROSOFT = "com.microsoft"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,7 @@ class GeneralOp(NamedTuple):
 
     Attributes:
         type: as in the specification.
+        domain: that of the operator in ONNX, if it is not one of the standard domains.
         kernel: "module.function" of `ops/general_kernels`, or "module.maker(argument)", where the argument
             is a name in that module or in NumPy ("np.add"), or text in quotes.
         model_kernel: a kernel, spelled in the same way, that only runs of whole models use: its results are
@@ -145,6 +147,7 @@ class GeneralOp(NamedTuple):
     is_part: bool = False
     state: str = ""
     model_kernel: str = ""
+    domain: str = ""
 
     def type_in(self, domain: str) -> str:
         """Return the type in a dialect, "" if the dialect has no such operator."""
@@ -223,7 +226,7 @@ def find(domain: str, type: str) -> GeneralOp | None:
     """Return the row of an operator, None if the table has no such row; an IR writes a type in any case."""
     if domain == OPENVINO:
         return _OPENVINO.get(type.lower())
-    return _ONNX.get(type) if domain in _ONNX_DOMAINS else None
+    return _ONNX.get(("" if domain in _ONNX_DOMAINS else domain, type))
 
 
 def named(type: str) -> GeneralOp:
@@ -249,7 +252,7 @@ def constraints_of(domain: str, type: str) -> _Constraints:
 
 def random_types(domain: str) -> frozenset[str]:
     """Return the types of operators whose outputs are, or may be, random numbers."""
-    return frozenset([row.type_in(domain) for row in ROWS if row.draws]) - {""}
+    return frozenset([row.type_in(domain) for row in ROWS if row.draws and not row.domain]) - {""}
 
 
 def output_shapes(domain: str, type: str, case: ShapeCase) -> list[tuple[int, ...] | None] | None:
@@ -304,6 +307,8 @@ _FOURIER = (Meaning.DIMENSION(1, high=-1), number(2, 4, 8))
 _FRAMES = (Meaning.SIZE(2, of=1, axis=_AT_0), number(3, 1, 2))
 _ENDS = (number(1, -8, -1, _FLOAT), number(2, 1, 8, _FLOAT))
 _SCALES = tuple(number(port, 1, 2, _FLOAT) for port in (1, 4, 6))
+_SCALES_2 = tuple(number(port, 1, 2, _FLOAT) for port in (1, 3))
+_SCALES_3 = tuple(number(port, 1, 2, _FLOAT) for port in (2, 5, 7))
 
 _AUTO = "auto_broadcast/"
 _KEEPS = "keep_dims/axes keepdims noop_with_empty_axes"
@@ -402,6 +407,16 @@ _convolving = partial(
 )
 _adapting = partial(GeneralOp, constraints=(Meaning.LENGTHS(1, first=2, low=1, high=2),))
 _recurring = partial(GeneralOp, attributes=_RECURRING)
+
+
+def _of_microsoft(module: str, type: str, kernel: str, attributes: str = "", **facts: Any) -> GeneralOp:
+    """Return the row of an operator of com.microsoft, whose kernel is in a module of that name."""
+    name = f"{module}.{kernel}"
+    return GeneralOp(f"/{type}", attributes=attributes, model_kernel=name, domain=_MICROSOFT, **facts)
+
+
+_contributed = partial(_of_microsoft, "microsoft")
+_quantized = partial(_of_microsoft, "microsoft_quantized", makes="other")
 
 ROWS = (
     # moving, copying and slicing
@@ -889,7 +904,7 @@ ROWS = (
         "/Attention",
         attributes="is_causal kv_num_heads left_window_size q_num_heads qk_matmul_output_mode "
         "right_window_size scale softcap softmax_precision",
-        model_kernel=_reference("Attention"),
+        model_kernel="attention.attention",
         constraints=(Meaning.COUNT(6, of=1, axis=fixed(-2), low=1),),
     ),
     GeneralOp(
@@ -1091,6 +1106,130 @@ ROWS = (
     # state that persists between inferences
     GeneralOp("ReadValue/", attributes="variable_id variable_type variable_shape", state="read"),
     GeneralOp("Assign/", attributes="variable_id", state="written"),
+    # the domain com.microsoft, and operators of old versions that onnxruntime has
+    _contributed("FusedMatMul", "fused_matmul", "alpha transA transB transBatchA transBatchB"),
+    _contributed("TransposeMatMul", "fused_matmul", "alpha transA transB"),
+    _contributed(
+        "FusedGemm", "fused_gemm",
+        "activation activation_alpha activation_beta activation_gamma alpha beta transA transB",
+        shape=shapes.general_product,
+    ),
+    _contributed(
+        "FusedConv", "fused_convolution",
+        "activation activation_params auto_pad dilations group kernel_shape pads strides",
+        shape=shapes.convolution,
+    ),
+    _contributed("Gelu", "biased(gelu_of)", shape=shapes.same, is_pointwise=True),
+    _contributed("BiasGelu", "biased(gelu_of)"),
+    _contributed("FastGelu", "biased(fast_gelu_of)"),
+    _contributed("QuickGelu", "quick_gelu", "alpha", shape=shapes.same, is_pointwise=True),
+    _contributed("BiasSplitGelu", "bias_split_gelu"),
+    _contributed("BiasAdd", "bias_add"),
+    _contributed("SkipLayerNormalization", "skip_layer_normalization", "epsilon", shape=shapes.same),
+    _contributed("SkipSimplifiedLayerNormalization", "skip_rms_normalization", "epsilon", shape=shapes.same),
+    _contributed(
+        "EmbedLayerNormalization", "embed_layer_normalization", "epsilon mask_index_type",
+        constraints=(
+            position(0, _AT_0, of=2), position(1, _AT_0, of=4), number(7, 1, 1), position(8, _AT_0, of=3),
+        ),
+    ),
+    _contributed("GroupNorm", "group_norm", "activation channels_last epsilon groups", shape=shapes.same),
+    _contributed(
+        "SkipGroupNorm", "skip_group_norm", "activation channels_last epsilon groups", shape=shapes.same
+    ),
+    _contributed(
+        "RotaryEmbedding", "rotary_embedding",
+        "interleaved is_packed_batching num_heads rotary_embedding_dim scale", shape=shapes.same,
+        constraints=(position(1, _AT_0, of=2),),
+    ),
+    _contributed(
+        "Attention", "attention",
+        "do_rotary mask_filter_value num_heads past_present_share_buffer qkv_hidden_sizes "
+        "rotary_embedding_dim scale unidirectional",
+        constraints=(number(3, 1, 1),),
+    ),
+    _contributed(
+        "MultiHeadAttention", "multi_head_attention", "mask_filter_value num_heads scale unidirectional",
+        constraints=(number(4, 1, 1),),
+    ),
+    _contributed(
+        "GroupQueryAttention", "group_query_attention",
+        "causal do_rotary k_norm_epsilon k_quant_type kv_cache_bit_width kv_num_heads local_window_size "
+        "num_heads q_norm_epsilon qk_norm_epsilon qk_output rotary_interleaved scale sliding_window_cache "
+        "smooth_softmax softcap v_quant_type",
+        constraints=(position(9, _AT_0, of=7),),
+    ),
+    _contributed(
+        "MoE", "mixture_of_experts",
+        "activation_alpha activation_beta activation_type k normalize_routing_weights swiglu_fusion "
+        "swiglu_limit swiglu_limit_after_activation use_sparse_mixer", shape=shapes.same,
+    ),
+    _contributed("Inverse", "latest('matrices.inverse')", shape=shapes.same),
+    _contributed("Trilu", "latest('rearrange.triangle')", "upper", shape=shapes.same),
+    _contributed("Pad", "latest('rearrange.pad')", "mode", constraints=(Meaning.PADS(1),)),
+    _contributed("GridSample", "latest('resize.grid_sample')", "align_corners mode padding_mode"),
+    _contributed("GatherND", "latest('select.gather_nd')", constraints=(Meaning.COORDINATES(1),)),
+    _contributed("ExpandDims", "expand_dims", constraints=(number(1, 0, 0),)),
+    _contributed("Unique", "unique"),
+    _contributed("Range", "number_range", makes="other", rank=1),
+    _contributed("CDist", "squared_distances", "metric"),
+    _contributed("IsAllFinite", "is_all_finite", "isinf_only isnan_only", rank=0, makes="boolean"),
+    *(
+        _quantized(f"QLinear{type}", f"binary(np.{name})", shape=shapes.elementwise, constraints=_SCALES)
+        for type, name in {"Add": "add", "Mul": "multiply"}.items()
+    ),
+    *(
+        _quantized(f"QLinear{type}", f"unary({name})", attributes, constraints=_SCALES_2, shape=rule)
+        for type, name, attributes, rule in (
+            ("LeakyRelu", "leaky_relu", "alpha", shapes.same),
+            ("Sigmoid", "sigmoid_of", "", shapes.same),
+            ("Softmax", "softmax", "axis opset", shapes.same),
+            ("ReduceMean", "mean_of", "axes keepdims", None),
+            ("GlobalAveragePool", "global_mean", "channels_last", None),
+            (
+                "AveragePool", "average",
+                "auto_pad ceil_mode channels_last count_include_pad kernel_shape pads strides", None,
+            ),
+        )
+    ),
+    _quantized("QLinearWhere", "select", constraints=_SCALES_3),
+    _quantized("QLinearConcat", "concat", "axis", constraints=(number(0, 1, 2, _FLOAT),)),
+    _quantized(
+        "QLinearConv", "convolution",
+        "auto_pad channels_last dilations group kernel_shape pads strides", constraints=_SCALES,
+    ),
+    _quantized("QuantizeLinear", "quantize", "axis", shape=shapes.same, constraints=(number(1, 1, 2, _FLOAT),)),
+    _quantized("DequantizeLinear", "dequantize", "axis", shape=shapes.same),
+    _quantized("MatMulIntegerToFloat", "integer_product_to_float"),
+    _quantized("DynamicQuantizeMatMul", "dynamically_quantized_product"),
+    _quantized("QGemm", "gemm", "alpha transA transB", constraints=(number(7, 1, 2, _FLOAT),)),
+    _quantized(
+        "QAttention", "attention",
+        "do_rotary mask_filter_value num_heads past_present_share_buffer scale unidirectional",
+    ),
+    _quantized("MatMulNBits", "product_of_few_bits", "K N accuracy_level bits block_size weight_prepacked"),
+    _quantized("MatMulBnb4", "product_of_4_bit_floats", "K N block_size quant_type training_mode transB"),
+    _quantized(
+        "GatherBlockQuantized", "gather_blocks", "bits block_size gather_axis quantize_axis",
+        constraints=(position(1, Axis("gather_axis", 0)),),
+    ),
+    _quantized(
+        "QMoE", "quantized_mixture_of_experts",
+        "accuracy_level activation_alpha activation_beta activation_type block_size expert_weight_bits "
+        "fc1_expert_weight_bits fc2_expert_weight_bits fc3_expert_weight_bits k normalize_routing_weights "
+        "quant_type swiglu_fusion swiglu_limit swiglu_limit_after_activation use_sparse_mixer "
+        "weights_prepacked",
+    ),
+    _keeping_shape(
+        "/SimplifiedLayerNormalization", attributes="axis epsilon stash_type",
+        model_kernel="microsoft.simplified_layer_normalization",
+    ),
+    _pointwise("/Affine", attributes="alpha beta", model_kernel="microsoft.affine"),
+    _pointwise("/Scale", attributes="scale", model_kernel="microsoft.scale"),
+    _keeping_shape("/ImageScaler", attributes="bias scale", model_kernel="microsoft.image_scaler"),
+    _pointwise("/ScaledTanh", attributes="alpha beta", model_kernel="microsoft.scaled_tanh"),
+    _pointwise("/ParametricSoftplus", attributes="alpha beta", model_kernel="microsoft.parametric_softplus"),
+    _moving("/Crop", attributes="border scale", model_kernel="microsoft.crop"),
 )  # fmt: skip
 
 _FOLDED = (
@@ -1111,4 +1250,4 @@ _NOT_FOLDED = (
 _FOLDS = {**dict.fromkeys(_FOLDED.split(), True), **dict.fromkeys(_NOT_FOLDED.split(), False)}
 
 _OPENVINO = {type.lower(): row for row in ROWS if (type := row.type_in(OPENVINO))}
-_ONNX = {type: row for row in ROWS if (type := row.type_in(""))}
+_ONNX = {(row.domain, type): row for row in ROWS if (type := row.type_in(""))}
