@@ -307,6 +307,7 @@ _FOURIER = (Meaning.DIMENSION(1, high=-1), number(2, 4, 8))
 _FRAMES = (Meaning.SIZE(2, of=1, axis=_AT_0), number(3, 1, 2))
 _ENDS = (number(1, -8, -1, _FLOAT), number(2, 1, 8, _FLOAT))
 _SCALES = tuple(number(port, 1, 2, _FLOAT) for port in (1, 4, 6))
+_IMAGE_SIZES = (number(0, 2, 4), number(1, 8, 16))
 _SCALES_2 = tuple(number(port, 1, 2, _FLOAT) for port in (1, 3))
 _SCALES_3 = tuple(number(port, 1, 2, _FLOAT) for port in (2, 5, 7))
 
@@ -342,6 +343,10 @@ _FUNCTIONS = {
 """Functions of single numbers, with their names in NumPy."""
 _CONVOLVING = "strides dilations pads_begin pads_end auto_pad"
 _RECURRING = "hidden_size activations activations_alpha activations_beta clip direction"
+_CHOOSING = (
+    "background_class keep_top_k nms_top_k normalized output_type score_threshold sort_result_across_batch "
+    "sort_result_type"
+)
 _TRAINING = {
     "Adagrad": "decay_factor epsilon norm_coefficient",
     "Adam": "alpha beta epsilon norm_coefficient norm_coefficient_post",
@@ -636,7 +641,16 @@ ROWS = (
         "/MelWeightMatrix", attributes="output_datatype", model_kernel=_reference("MelWeightMatrix"),
         constraints=(number(0, 4, 8), number(1, 16, 32), number(2, 16, 32), number(3, 0, 0), number(4, 4, 8)),
     ),
-    *_each("PriorBox/ PriorBoxClustered/", constraints=(number(0, 2, 4), number(1, 8, 16))),
+    GeneralOp(
+        "PriorBox/",
+        attributes="min_size max_size aspect_ratio flip clip step offset variance scale_all_sizes "
+        "fixed_ratio fixed_size density min_max_aspect_ratios_order",
+        model_kernel="detection.prior_box", constraints=_IMAGE_SIZES,
+    ),
+    GeneralOp(
+        "PriorBoxClustered/", attributes="width height clip step step_w step_h offset variance",
+        model_kernel="detection.prior_box_clustered", constraints=_IMAGE_SIZES,
+    ),
     # element by element, of one input
     _pointwise("Abs", "arithmetic.unary(np.abs)", arithmetic=Arithmetic.CHOICE),
     _pointwise(
@@ -659,6 +673,7 @@ ROWS = (
     _pointwise("Mish", model_kernel="functions.real(mish)"),
     _pointwise("/Reciprocal", attributes="consumed_inputs", model_kernel="functions.real(reciprocal)"),
     _pointwise("Erf", model_kernel="functions.error_function"),
+    _pointwise("ErfInv/", model_kernel="functions.real(inverse_erf)"),
     _pointwise("Sign", model_kernel="arithmetic.unary(np.sign)"),
     _pointwise("Round", attributes="mode/", model_kernel="functions.round_elements"),
     _pointwise("Elu", attributes="alpha/alpha consumed_inputs", model_kernel="functions.parametric(elu)"),
@@ -759,6 +774,7 @@ ROWS = (
     _comparing("NotEqual/", "arithmetic.comparison(np.not_equal)", _AUTO),
     _both("LogicalAnd/And", "arithmetic.logical(np.logical_and)", _AUTO, spelling=_BINARY),
     _both("LogicalOr/Or", "arithmetic.logical(np.logical_or)", _AUTO, spelling=_BINARY),
+    _both("Xor/", "arithmetic.logical(np.logical_xor)", _AUTO),
     _both("LogicalXor/Xor", "arithmetic.logical(np.logical_xor)", _AUTO, spelling=_BINARY),
     _both("BitwiseAnd", attributes=_AUTO, model_kernel="functions.bitwise(np.bitwise_and)"),
     _both("BitwiseOr", attributes=_AUTO, model_kernel="functions.bitwise(np.bitwise_or)"),
@@ -878,7 +894,10 @@ ROWS = (
         "STFT", attributes="transpose_frames/onesided", model_kernel="signal.stft_ir/signal.stft",
         constraints=Each(_FRAMES, (number(1, 1, 2), Meaning.SIZE(3, of=2, axis=_AT_0, low=2, high=4))),
     ),
-    GeneralOp("ISTFT/", constraints=(*_FRAMES, number(4, 8, 16))),
+    GeneralOp(
+        "ISTFT/", attributes="center normalized", model_kernel="signal.inverse_stft",
+        constraints=(*_FRAMES, number(4, 8, 16)),
+    ),
     # networks: matrices, windows, pictures, sequences, bags
     GeneralOp(
         "MatMul", attributes="transpose_a transpose_b/", model_kernel="matrices.matmul",
@@ -941,8 +960,18 @@ ROWS = (
         model_kernel="windows.transposed_convolution",
     ),
     GeneralOp(
-        "/DeformConv", attributes="dilations group kernel_shape offset_group pads strides",
-        model_kernel="windows.deformable_convolution",
+        "DeformableConvolution/DeformConv",
+        attributes=f"{_CONVOLVING} group deformable_group bilinear_interpolation_pad/"
+        "dilations group kernel_shape offset_group pads strides",
+        model_kernel="windows.deformable_convolution_ir/windows.deformable_convolution",
+    ),
+    GeneralOp(
+        "BinaryConvolution/", attributes=f"{_CONVOLVING} mode pad_value",
+        model_kernel="windows.binary_convolution",
+    ),
+    *(
+        GeneralOp(f"{type}/", model_kernel=f"rearrange.from_planes('{type}')")
+        for type in ("NV12toRGB", "NV12toBGR", "I420toRGB", "I420toBGR")
     ),
     GeneralOp(
         "/CausalConvWithState", attributes="activation", model_kernel=_reference("CausalConvWithState")
@@ -980,18 +1009,61 @@ ROWS = (
     ),
     GeneralOp(
         "ROIAlign/RoiAlign",
-        attributes="/coordinate_transformation_mode mode output_height output_width sampling_ratio "
-        "spatial_scale",
-        model_kernel=f"/{_reference('RoiAlign')}", constraints=(position(2, _AT_0),),
+        attributes="pooled_h pooled_w sampling_ratio spatial_scale mode aligned_mode/"
+        "coordinate_transformation_mode mode output_height output_width sampling_ratio spatial_scale",
+        model_kernel="regions.align", constraints=(position(2, _AT_0),),
     ),
-    GeneralOp("ROIAlignRotated/", constraints=(position(2, _AT_0),)),
-    *_each("ROIPooling/ PSROIPooling/ DeformablePSROIPooling/", constraints=(Meaning.BOXES(1),)),
+    GeneralOp(
+        "ROIAlignRotated/", attributes="pooled_h pooled_w sampling_ratio spatial_scale clockwise_mode",
+        model_kernel="regions.align_rotated", constraints=(position(2, _AT_0),),
+    ),
+    GeneralOp(
+        "ROIPooling/MaxRoiPool",
+        attributes="output_roi output_size pooled_h pooled_w spatial_scale method/pooled_shape spatial_scale",
+        model_kernel="regions.pool", constraints=(Meaning.BOXES(1),),
+    ),
+    GeneralOp(
+        "PSROIPooling/",
+        attributes="output_dim group_size spatial_scale mode spatial_bins_x spatial_bins_y",
+        model_kernel="regions.pool_position_sensitive", constraints=(Meaning.BOXES(1),),
+    ),
+    GeneralOp(
+        "DeformablePSROIPooling/",
+        attributes="output_dim group_size spatial_scale mode spatial_bins_x spatial_bins_y trans_std "
+        "part_size",
+        model_kernel="regions.pool_deformable", constraints=(Meaning.BOXES(1),),
+    ),
+    GeneralOp(
+        "DetectionOutput/",
+        attributes="background_label_id clip_after_nms clip_before_nms code_type confidence_threshold "
+        "decrease_label_id input_height input_width keep_top_k nms_threshold normalized num_classes "
+        "objectness_score share_location top_k variance_encoded_in_target",
+        model_kernel="detection.detection_output",
+    ),
+    GeneralOp(
+        "RegionYolo/", attributes="anchors axis classes coords do_softmax end_axis mask num",
+        model_kernel="detection.region_yolo",
+    ),
+    GeneralOp("ReorgYolo/", attributes="stride", model_kernel="detection.reorg_yolo"),
+    GeneralOp(
+        "Proposal/",
+        attributes="base_size box_coordinate_scale box_size_scale clip_after_nms clip_before_nms feat_stride "
+        "framework infer_probs min_size nms_thresh normalize post_nms_topn pre_nms_topn ratio scale",
+        model_kernel="detection.proposal",
+    ),
     GeneralOp(
         "NonMaxSuppression",
         attributes="box_encoding sort_result_descending output_type/center_point_box",
         model_kernel="order.non_max_suppression", constraints=(number(2, 1, 4), number(3, 0, 1)),
     ),
-    GeneralOp("MulticlassNms/", constraints=(number(2, 1, 1),)),
+    GeneralOp(
+        "MulticlassNms/", attributes=f"{_CHOOSING} iou_threshold nms_eta",
+        model_kernel="detection.multiclass_nms", constraints=(number(2, 1, 1),),
+    ),
+    GeneralOp(
+        "MatrixNms/", attributes=f"{_CHOOSING} decay_function gaussian_sigma post_threshold",
+        model_kernel="detection.matrix_nms",
+    ),
     GeneralOp(
         "Interpolate/",
         attributes="mode shape_calculation_mode coordinate_transformation_mode nearest_mode antialias "
@@ -1049,14 +1121,21 @@ ROWS = (
     ),
     _recurring("RNNCell/", model_kernel="recurrent.rnn_cell"),
     GeneralOp(
-        "CTCLoss/",
+        "CTCLoss/", attributes="ctc_merge_repeated preprocess_collapse_repeated unique",
+        model_kernel="detection.connectionist_loss",
         constraints=(
             Meaning.SIZE(1, axis=_AT_1), position(2, _AT_2), Meaning.COUNT(3, of=2, axis=_AT_1, low=1),
             position(4, _AT_2),
         ),
     ),
     GeneralOp(
-        "CTCGreedyDecoderSeqLen/", constraints=(Meaning.COUNT(1, axis=_AT_1, low=1), position(2, _AT_2)),
+        "CTCGreedyDecoder/", attributes="ctc_merge_repeated merge_repeated",
+        model_kernel="detection.greedy_decoder", constraints=(number(1, 1, 1),),
+    ),
+    GeneralOp(
+        "CTCGreedyDecoderSeqLen/", attributes="classes_index_type merge_repeated sequence_length_type",
+        model_kernel="detection.greedy_decoder_of_lengths",
+        constraints=(Meaning.COUNT(1, axis=_AT_1, low=1), position(2, _AT_2)),
     ),
     GeneralOp(
         "EmbeddingBagOffsets/", attributes="reduction", model_kernel="bags.offsets",
@@ -1082,7 +1161,10 @@ ROWS = (
         "SegmentMax/", attributes="fill_mode", model_kernel="bags.segment_max",
         constraints=(Meaning.SEGMENTS(1, of=2), Meaning.LENGTH(2, axis=_AT_0, low=2, high=4)),
     ),
-    GeneralOp("SparseFillEmptyRows/", constraints=(number(1, 4, 8), number(2, 0, 3))),
+    GeneralOp(
+        "SparseFillEmptyRows/", model_kernel="bags.fill_empty_rows",
+        constraints=(number(1, 4, 8), number(2, 0, 3)),
+    ),
     # training, and models of trees and lines
     *(
         GeneralOp(
@@ -1198,7 +1280,9 @@ ROWS = (
         "QLinearConv", "convolution",
         "auto_pad channels_last dilations group kernel_shape pads strides", constraints=_SCALES,
     ),
-    _quantized("QuantizeLinear", "quantize", "axis", shape=shapes.same, constraints=(number(1, 1, 2, _FLOAT),)),
+    _quantized(
+        "QuantizeLinear", "quantize", "axis", shape=shapes.same, constraints=(number(1, 1, 2, _FLOAT),)
+    ),
     _quantized("DequantizeLinear", "dequantize", "axis", shape=shapes.same),
     _quantized("MatMulIntegerToFloat", "integer_product_to_float"),
     _quantized("DynamicQuantizeMatMul", "dynamically_quantized_product"),

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
 from onnx import helper
 
@@ -41,8 +40,9 @@ def codes(*shape: int, seed: int = 0, dtype: Any = np.uint8, low: int = 0, high:
     return np.random.default_rng([seed, *shape]).integers(low, high, shape).astype(dtype)
 
 
-def example(type: str, *inputs: Any, outputs: int = 1, **attributes: Any) -> Example:
+def example(type: str, *inputs: Any, **attributes: Any) -> Example:
     arrays = [None if value is None else np.asarray(value) for value in inputs]
+    outputs = attributes.pop("outputs", 1)
     return Example(type, arrays, attributes, outputs)
 
 
@@ -68,7 +68,9 @@ QUANTIZED = (A, f32(0.0213), u8(120), B, f32(0.0317), u8(101), f32(0.0437), u8(1
 NARROW = (codes(2, 3, 6, 8), f32(0.0213), u8(120), f32(0.0317), u8(101))
 
 
-def grouped(rows: int, totals: Sequence[int], past: int, *more: Any, most: int = 0, packed: bool = False) -> list[Any]:
+def grouped(
+    rows: int, totals: Sequence[int], past: int, *more: Any, most: int = 0, packed: bool = False
+) -> list[Any]:
     """Return the inputs of GroupQueryAttention: 4 heads of the query, 2 of the keys, of 16 numbers."""
     batch = len(totals)
     caches = [drawn(batch, 2, past, 16, seed=seed) for seed in (7, 8)] if past else [None, None]
@@ -233,7 +235,9 @@ EXAMPLES = [
 
 def by_onnxruntime(given: Example) -> list[Any]:
     names = ["" if array is None else f"x{port}" for port, array in enumerate(given.inputs)]
-    feeds = {name: np.asarray(array) for name, array in zip(names, given.inputs, strict=True) if array is not None}
+    feeds = {
+        name: np.asarray(array) for name, array in zip(names, given.inputs, strict=True) if array is not None
+    }
     outputs = ["" if number in given.skips else f"y{number}" for number in range(given.outputs)]
     node = helper.make_node(given.type, names, outputs, domain=given.domain, **given.attributes)
     inputs = [
@@ -257,14 +261,14 @@ def test_agrees_with_onnxruntime(given: Example) -> None:
     opset = 1 if given.domain else 9
     op = find_computed(given.domain, given.type)
     assert op is not None
-    found = compute(
-        op, given.domain, given.inputs, given.attributes, opset=opset, output_count=given.outputs
-    )
+    found = compute(op, given.domain, given.inputs, given.attributes, opset=opset, output_count=given.outputs)
     kept = [array for number, array in enumerate(found[: given.outputs]) if number not in given.skips]
     demand_close(kept, by_onnxruntime(given), given.scale)
 
 
-@pytest.mark.parametrize("given", [each for each in EXAMPLES if "accuracy_level" not in each.attributes], ids=label)
+@pytest.mark.parametrize(
+    "given", [each for each in EXAMPLES if "accuracy_level" not in each.attributes], ids=label
+)
 def test_f64_gives_the_same_with_less_rounding(given: Example) -> None:
     op = find_computed(given.domain, given.type)
     assert op is not None
@@ -331,7 +335,10 @@ def test_operators_of_cuda_by_their_formulas() -> None:
     total = data + bias
     gelu = np.vectorize(lambda number: number * 0.5 * (1 + erf(number / 2**0.5)))
     demand_close(of_microsoft("BiasAdd", data, bias, data[::-1]), [total + data[::-1]])
-    demand_close(of_microsoft("BiasSplitGelu", data, bias), [(total[..., :4] * gelu(total[..., 4:])).astype(np.float32)])
+    demand_close(
+        of_microsoft("BiasSplitGelu", data, bias),
+        [(total[..., :4] * gelu(total[..., 4:])).astype(np.float32)],
+    )
     picture, skip, gamma, beta = drawn(2, 3, 5, 8), drawn(2, 8), drawn(8, seed=1), drawn(8, seed=2)
     plain = naive_group_norm(picture, gamma, beta, 4, 1e-3)
     demand_close(of_microsoft("GroupNorm", picture, gamma, beta, groups=4, epsilon=1e-3), [plain])
@@ -351,9 +358,7 @@ def test_operators_of_cuda_by_their_formulas() -> None:
     numbers = codes(2, 3, 6, 8)
     mean = (numbers.astype(np.float64) - 120).mean((0, 2), keepdims=True) * 0.0213
     expected = np.clip(np.rint(mean / 0.0317) + 101, 0, 255).astype(np.uint8)
-    demand_close(
-        of_microsoft("QLinearReduceMean", numbers, *NARROW[1:], axes=[0, 2], keepdims=1), [expected]
-    )
+    demand_close(of_microsoft("QLinearReduceMean", numbers, *NARROW[1:], axes=[0, 2], keepdims=1), [expected])
 
 
 @pytest.mark.parametrize(

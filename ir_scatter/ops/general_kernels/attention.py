@@ -95,7 +95,7 @@ def _heads_each(query: Array, key: Array) -> int:
     heads, groups = query.shape[1], key.shape[1]
     if not groups or heads % groups:
         raise UnsupportedCase(f"{heads} heads of the query do not share {groups} heads of the key")
-    return heads // groups
+    return int(heads // groups)
 
 
 def _weights(biased: Array, sink: Array | None) -> Array:
@@ -116,7 +116,7 @@ def _weights(biased: Array, sink: Array | None) -> Array:
 def _sums(weights: Array, value: Array) -> Array:
     batch, heads, rows, columns = weights.shape
     grouped = weights.reshape(batch, value.shape[1], heads // value.shape[1] * rows, columns)
-    return np.matmul(grouped, value).reshape(batch, heads, rows, value.shape[3])
+    return np.asarray(np.matmul(grouped, value).reshape(batch, heads, rows, value.shape[3]))
 
 
 def split_heads(data: Array, heads: int) -> Array:
@@ -165,7 +165,7 @@ def attention(case: KernelCase) -> tuple[Array, ...]:
         stages = scores(wide[0], wide[1], rules)
         output, stage = _sums(stages.weights, wide[2]), stages[mode]
     else:
-        output, stage = attend(*wide, rules), np.empty(0, type)
+        output, stage = attend(wide[0], wide[1], wide[2], rules), np.empty(0, type)
     present = [array.astype(type) for array in wide[1:]]
     if is_flat:
         output = join_heads(output)
@@ -190,20 +190,17 @@ def _rules_of_onnx(case: KernelCase, wide: list[Array], offset: Any) -> tuple[Ru
         allowed, bias = (mask, None) if is_boolean else (None, mask)
     if lengths is not None:
         offset = (lengths - rows)[:, None]
-    limits = (
-        0 if case.attributes.boolean("is_causal", False) else None,
-        *(case.attributes.integer(f"{side}_window_size", -1) for side in ("right", "left")),
-    )
-    if min(limits[1:]) < -1:
+    ahead, back = (case.attributes.integer(f"{side}_window_size", -1) for side in ("right", "left"))
+    if min(ahead, back) < -1:
         raise UnsupportedCase("a window size is below -1")
     distance = distances(rows, columns, offset)
     conditions = [] if allowed is None else [allowed]
-    if limits[0] is not None:
+    if case.attributes.boolean("is_causal", False):
         conditions.append(distance >= 0)
-    if limits[1] >= 0:
-        conditions.append(-distance <= limits[1])
-    if limits[2] >= 0:
-        conditions.append(distance <= limits[2])
+    if ahead >= 0:
+        conditions.append(-distance <= ahead)
+    if back >= 0:
+        conditions.append(distance <= back)
     if lengths is not None:
         conditions.append(np.arange(columns) < lengths[:, None, None, None])
     if bias is not None:  # what is not allowed has a bias of -inf, whatever the score is

@@ -294,9 +294,7 @@ def embed_layer_normalization(case: KernelCase) -> tuple[Array, ...]:
     require_kind(REAL, words, positions, gamma, beta)
     batch, length = ids.shape
     places = case.array(8) if case.has(8) else np.arange(length)[None]
-    total = _rows(words, ids) + np.broadcast_to(
-        _rows(positions, places), (batch, length, positions.shape[1])
-    )
+    total = _rows(words, ids) + np.broadcast_to(_rows(positions, places), (batch, length, positions.shape[1]))
     if case.has(4):
         segments = case.array(1) if case.has(1) else np.zeros(ids.shape, np.int32)
         total = total + _rows(case.array(4), segments)
@@ -346,13 +344,8 @@ def skip_group_norm(case: KernelCase) -> tuple[Array, ...]:
     return _group_normalized(case, total, gamma, beta, data.dtype), narrow(total, data.dtype)
 
 
-def _group_normalized(
-    case: KernelCase, data: Array, gamma: Array, beta: Array, type: np.dtype[Any]
-) -> Array:
-    groups, is_last = (
-        case.attributes.integer("groups"),
-        case.attributes.boolean("channels_last", True),
-    )
+def _group_normalized(case: KernelCase, data: Array, gamma: Array, beta: Array, type: np.dtype[Any]) -> Array:
+    groups, is_last = (case.attributes.integer("groups"), case.attributes.boolean("channels_last", True))
     work = np.moveaxis(data, -1, 1) if is_last else data
     if groups < 1 or work.shape[1] % groups:
         raise UnsupportedCase(f"{work.shape[1]} channels do not form {groups} groups")
@@ -459,7 +452,7 @@ def attend_projected(
     case: KernelCase, projected: Array, type: np.dtype[Any], *, mask: int, past: int, bias: int
 ) -> tuple[Array, ...]:
     """Attend with query, key and value [batch, rows, all of them], in inputs of these numbers."""
-    if case.attributes.boolean("do_rotary", False) or case.has(6) and bias == 5:
+    if case.attributes.boolean("do_rotary", False) or (case.has(6) and bias == 5):
         raise UnsupportedCase("rotary embeddings and shared buffers are not computed")
     sizes = case.attributes.integers("qkv_hidden_sizes", ()) or [projected.shape[-1] // 3] * 3
     parts = np.split(projected, np.cumsum(sizes)[:-1], -1)
@@ -620,10 +613,8 @@ def _appended(old: Array | None, new: Array, before: Array, most: int) -> Array:
 def _group_rules(case: KernelCase, rows: int, most: int, before: Array, size: int) -> Rules:
     distance = distances(rows, most, before[:, None])
     is_causal = case.attributes.boolean("causal", True)
-    if is_causal:
-        allowed = distance >= 0
-    else:
-        allowed = np.arange(most) < (before + rows)[:, None, None, None]
+    filled = np.arange(most) < (before + rows)[:, None, None, None]
+    allowed = distance >= 0 if is_causal else filled
     window = case.attributes.integer("local_window_size", -1)
     if window > 0:
         allowed = allowed & (distance < window)
@@ -650,11 +641,7 @@ def mixture_of_experts(case: KernelCase) -> Array:
 
 
 def route(
-    case: KernelCase,
-    data: Array,
-    router: Array,
-    weights: list[Array | None],
-    biases: list[Array | None],
+    case: KernelCase, data: Array, router: Array, weights: list[Array | None], biases: list[Array | None]
 ) -> Array:
     """Return the sum of the experts' results; weights are [experts, outputs, inputs]."""
     if case.attributes.boolean("use_sparse_mixer", False):
@@ -685,9 +672,7 @@ def _expert(
         result = data @ matrix[expert].T
         return np.asarray(result if bias is None else result + bias[expert])
 
-    word = case.attributes.text(
-        "activation_type", "relu", {"relu", "gelu", "silu", "identity", "swiglu"}
-    )
+    word = case.attributes.text("activation_type", "relu", {"relu", "gelu", "silu", "identity", "swiglu"})
     hidden = layer(0, rows)
     if word == "swiglu":
         fusion = case.attributes.integer("swiglu_fusion", 0)
@@ -727,7 +712,6 @@ def _swiglu(case: KernelCase, gate: Array, up: Array) -> Array:
 # Others.
 
 
-
 def expand_dims(case: KernelCase) -> Array:
     """Insert a dimension of 1 at the axis in input 1."""
     return np.expand_dims(case.array(0), case.integer(1))
@@ -736,9 +720,7 @@ def expand_dims(case: KernelCase) -> Array:
 def unique(case: KernelCase) -> tuple[Array, ...]:
     """Return the elements in the order of their first occurrence, their places, and counts."""
     data = case.array(0)
-    _, first, inverse, counts = np.unique(
-        data, return_index=True, return_inverse=True, return_counts=True
-    )
+    _, first, inverse, counts = np.unique(data, return_index=True, return_inverse=True, return_counts=True)
     order = np.argsort(first)
     rank = np.empty_like(order)
     rank[order] = np.arange(order.size)
@@ -772,5 +754,3 @@ def is_all_finite(case: KernelCase) -> Array:
     elif case.attributes.boolean("isinf_only", False):
         tests = [np.isinf]
     return np.asarray(not any(test(widen(array)).any() for array in arrays for test in tests))
-
-

@@ -1,7 +1,7 @@
 """Kernels of the domain com.microsoft on quantised tensors and on weights of few bits.
 
-A quantised number q stands for (q - zero point) * scale. Operators named QLinear... compute on the numbers that
-their inputs stand for, and quantise the result: they round half to even, and saturate.
+A quantised number q stands for (q - zero point) * scale. Operators named QLinear... compute on the numbers
+that their inputs stand for, and quantise the result: they round half to even, and saturate.
 """
 
 from collections.abc import Callable, Sequence
@@ -298,7 +298,8 @@ _FP4 = (0.0, 0.005208333, 2 / 3, 1.0, 1 / 3, 0.5, 1 / 6, 0.25)
 _NF4 = (
     -1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635,
     -0.18477343022823334, -0.09105003625154495, 0.0, 0.07958029955625534, 0.16093020141124725,
-    0.24611230194568634, 0.33791524171829224, 0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0,
+    0.24611230194568634, 0.33791524171829224, 0.44070982933044434, 0.5626170039176941, 0.7229568362236023,
+    1.0,
 )  # fmt: skip
 """The numbers of 4 bits that bitsandbytes defines; those of FP4 follow with the sign in the highest bit."""
 
@@ -322,7 +323,7 @@ def product_of_4_bit_floats(case: KernelCase) -> Array:
 
 
 def gather_blocks(case: KernelCase) -> Array:
-    """Gather elements of data that is quantised in blocks along an axis; an index out of range gives zeros."""
+    """Gather elements of data that is quantised in blocks; an index out of range gives zeros."""
     data, indices, scales = case.arrays(3)
     require_kind(WHOLE, indices)
     axis, along = (
@@ -381,11 +382,10 @@ def quantized_mixture_of_experts(case: KernelCase) -> Array:
         raise UnsupportedCase("weights of floats are not computed")
     if case.attributes.integer("weights_prepacked", -1) == 1 or case.has(14):
         raise UnsupportedCase("packed layouts of a device and router_weights are not computed")
-    bits = case.attributes.integer("expert_weight_bits", 4)
-    weights = [
-        _expert_weights(case, first, 11 + number, case.attributes.integer(f"fc{number + 1}_expert_weight_bits", bits))
-        for number, first in enumerate((2, 5, 8))
-    ]  # fmt: skip
+    usual = case.attributes.integer("expert_weight_bits", 4)
+    bits = [case.attributes.integer(f"fc{number}_expert_weight_bits", usual) for number in (1, 2, 3)]
+    ports = ((2, 11), (5, 12), (8, 13))
+    weights = [_expert_weights(case, *pair, count) for pair, count in zip(ports, bits, strict=True)]
     biases = [widen(case.array(port)) if case.has(port) else None for port in (4, 7, 10)]
     return route(case, data, widen(case.array(1)), weights, biases)
 
