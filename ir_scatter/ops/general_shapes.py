@@ -1,8 +1,7 @@
 """Shape rules: the shapes of a general operator's outputs, from those of its inputs.
 
 Rules follow the specifications of both dialects. The rows of `general.py` name them. Without a rule, the
-kernel
-decides the shapes, or stored shapes are used.
+kernel decides the shapes, or stored shapes are used.
 """
 
 from collections.abc import Callable, Mapping, Sequence

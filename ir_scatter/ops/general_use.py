@@ -1,8 +1,7 @@
 """Infers outputs of OpenVINO's operators, and finds uses that OpenVINO's reader refuses.
 
 A use is a node's operator with its attributes and inputs (`core.model.OperatorUse`). The reader is lenient:
-it
-parses the numeric prefix of a text as a number, and accepts every word as a boolean.
+it parses the numeric prefix of a text as a number, and accepts every word as a boolean.
 """
 
 import re

@@ -1,8 +1,7 @@
 """Checks index values: which are out of range, and which select an element repeatedly.
 
 Arguments are the indices as in the model, the known part of data's shape, and the axis. The *target* of an
-index
-(for the ND operators, of a tuple of coordinates) is the element or slice that it selects.
+index (for the ND operators, of a tuple of coordinates) is the element or slice that it selects.
 """
 
 from collections.abc import Iterable, Sequence
@@ -93,8 +92,7 @@ def sizes(
     """Return the size that limits each index; for tuples one size for each coordinate.
 
     A bounded dimension counts with its upper bound: an index beyond it is certainly out of range. If an index
-    is
-    the start of `run` positions, the size is the number of possible starts.
+    is the start of `run` positions, the size is the number of possible starts.
     """
     if layout is Layout.TUPLES:
         depth = lowest(indices[-1])
@@ -170,8 +168,7 @@ def target_numbers(
     """Return a number for each index; equal numbers mean equal targets.
 
     None for fewer than two indices, or if targets are unknown. `wraps` as in `repeats`. Coordinates are the
-    digits
-    of a mixed-radix number; the lane (see `lanes`) is the highest digit.
+    digits of a mixed-radix number; the lane (see `lanes`) is the highest digit.
     """
     import numpy
 

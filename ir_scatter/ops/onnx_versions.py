@@ -1,8 +1,7 @@
 """Versions of ONNX's operators that need no adapter, from a comparison of both specifications.
 
 Nodes of other versions are changed by `convert.opset.adapters`. A version in neither place was not compared
-with
-the version before it: assume nothing about it.
+with the version before it: assume nothing about it.
 """
 
 FIRST_OPSET = 7
@@ -74,8 +73,7 @@ WIDENED = {
 """Operators by the opset whose version only extends the previous one, so that old nodes stay valid.
 
 Extensions are: more element types, optional inputs and outputs, attributes whose default is the old
-behaviour,
-larger ranges (negative axes), and clearer wording.
+behaviour, larger ranges (negative axes), and clearer wording.
 """
 
 RENAMED = {("Upsample", 10): "Resize"}

@@ -3,8 +3,7 @@
     8-16 _vvv?v: Slice
 
 This line means: Slice is in opset8 to opset16, and has four or five inputs. The first has any type, the
-others
-are lists of integers. `KINDS` and `RANKS` explain the letters. Scatter operators have their own table,
+others are lists of integers. `KINDS` and `RANKS` explain the letters. Scatter operators have their own table,
 `scatter_openvino`.
 """
 

@@ -96,8 +96,7 @@ class Tap(NamedTuple):
         types: in ONNX the element types of the inputs, then of the output; "" if unknown.
         shapes: in ONNX the shapes of these; None if unknown.
         callers: for a node of a function, the paths of the calls to return; () for all. Attributes of the
-            node
-            may differ between calls.
+            node may differ between calls.
         outputs_only: whether to return no inputs. Then the node may have any operator, otherwise only a
             scatter operator.
     """
@@ -258,8 +257,7 @@ class Optimizations(NamedTuple):
     Attributes:
         dropped: the stage at which a node is removed, by the kind of its only use.
         skipped_loops: the stage at which the body of a Loop with a constant false condition is removed; None
-            if
-            the runtime keeps the body.
+            if the runtime keeps the body.
     """
 
     dropped: "Mapping[UseKind, Stage]" = MappingProxyType({})
@@ -275,17 +273,14 @@ class Runner:
     Attributes:
         name: the long name, "openvino:CPU".
         module: the module that the child process imports. Its function `handlers` (see `core.process`)
-            returns
-            at least "run" and "describe".
+            returns at least "run" and "describe".
         packages: names of the distributions that the runner needs, the runtime first. `install` is the
-            command
-            that installs them.
+            command that installs them.
         device: the device, for runtimes with several.
         declines: the end of the runtime's message if it has no implementation for an operator, which does not
             count as a refusal.
         is_default: whether the runner is used if the caller names none. False for an emulator, and for
-            runners
-            that users do not deploy models on.
+            runners that users do not deploy models on.
         emulates: the long name of the device that it emulates; "" if it emulates none.
         leaves_to: for a runner that only folds constants, the long name of the runner that computes the
             remaining nodes.
@@ -485,20 +480,17 @@ class Runner:
         """Load a model once, and run it for each of many feeds with equal names and types.
 
         If the process crashes, the current feed is run alone in a new process, and those before and after it
-        in
-        others. A damaged process may crash because of an earlier feed, so each crash counts.
+        in others. A damaged process may crash because of an earlier feed, so each crash counts.
 
         Args:
             model_path: the path of the file.
             feeds: for each run one array per input, by name, in the element types of the model.
             timeout: time limit for all feeds together, in seconds.
             most_deaths: number of crashes after which the remaining feeds are not run ("unavailable"). The
-                feed of
-                the last crash is reported as its cause.
+                feed of the last crash is reported as its cause.
             threads: number of threads, if the runtime has that option; 0 is the runtime's default.
             keeps_states: whether each feed continues with the states of the previous one. Otherwise states
-                are
-                reset.
+                are reset.
 
         Returns:
             One result for each feed, in order; computed in f32 if the runtime has a precision.

@@ -109,8 +109,7 @@ def _places(model: Model, copy: ModelProto) -> Iterator[_Place]:
     """Yield every graph of a model in file order: main graph, then functions, each before its bodies.
 
     A graph and its bodies share one set of names, because a value of a body must not have the name of an
-    outer
-    value. Nodes share it too, because a new node has the name of its output.
+    outer value. Nodes share it too, because a new node has the name of its output.
     """
     index = _onnx(model.graph).index
     parts = [part for info in copy.training_info for part in (info.initialization, info.algorithm)]
@@ -290,8 +289,7 @@ def _keeps_reference(
 
     `uses` are the graphs of the function, `written` the attribute that the new node should have. `is_alone`
     means that the replacement is a single node. Example: in the graph of `node` dim is 1, and the new node
-    has
-    axis = 1. The reference stays if the node is alone; otherwise every call must have dim = 1.
+    has axis = 1. The reference stays if the node is alone; otherwise every call must have dim = 1.
 
     Raises:
         NotEditable: calls have different values, but the new node has only one.

@@ -226,8 +226,7 @@ class _Structure:
         """Edges between ports with different types or shapes, and Consts that differ from their port.
 
         Entries are (edge, key of the consumer) or (None, key of the Const). None if a port or an edge may
-        have
-        another defect, which needs a slower check. Each group of equal layers is checked once.
+        have another defect, which needs a slower check. Each group of equal layers is checked once.
         """
         body, graph, edges, constants = self.body, self.graph, self.body.edges, self.body.constants
         if body.bodies or body.repeated_layers or graph.file.text.has_asides:

@@ -135,8 +135,7 @@ class IrGraph(Graph):
         """Keys of the layers upstream of scatter layers.
 
         A layer with a scatter layer in a body is included. In such a body, all layers upstream of a Result
-        are
-        included too: a loop carries results to its next iteration, and a branch is refused as a whole.
+        are included too: a loop carries results to its next iteration, and a branch is refused as a whole.
         """
         keys, edges, pending = {*self._holders}, self.body.edges, [*self._holders, *self._scatter_keys]
         if (
@@ -230,8 +229,7 @@ class IrGraph(Graph):
         """Return the values at the output ports, the same objects that consumers get.
 
         The value of a Const is an exception: here it has the type and shape of the port, for consumers those
-        of
-        the declaration.
+        of the declaration.
         """
         key, numbers = node.handle, self.output_ports(node.handle)
         is_const, outputs = self.type_of(key) == CONST, list[Value]()
@@ -367,9 +365,8 @@ class IrGraph(Graph):
         """Return (key, index values) of a scatter layer; None if this quick test cannot decide.
 
         Layers with equal keys differ only in names and index values. The key consists of attributes, ports,
-        and
-        element types and shapes of the inputs. `indices` is the number of the indices input; constants at the
-        inputs `spelled` are part of the key with their elements.
+        and element types and shapes of the inputs. `indices` is the number of the indices input; constants at
+        the inputs `spelled` are part of the key with their elements.
         """
         layer, feed = self.layer(node.handle), self.body.producers(node.handle)
         origins = [feed.get(port.id) for port in layer.inputs]

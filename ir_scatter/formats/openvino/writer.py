@@ -314,8 +314,7 @@ def _with_stored_types(
     """Return a fragment with types and shapes recomputed from those stored in the file for its inputs.
 
     If the file contradicts itself, inferred shapes differ from stored ones, and new ports with inferred
-    shapes
-    would contradict their sources.
+    shapes would contradict their sources.
     """
     weakened: dict[Value | None, Value] = {}
 

@@ -39,12 +39,11 @@ def compute(
     """Compute the outputs of an operator that has a kernel.
 
     Inputs are in the order of the specification, None for a missing one. Attributes are as written: text in
-    an IR,
-    Python values in ONNX, an array or a constant for a tensor. `element_limit` is the limit for each output.
+    an IR, Python values in ONNX, an array or a constant for a tensor. `element_limit` is the limit for each
+    output.
 
     Integers wrap around in their own type. A case that a specification calls undefined is refused. Outputs
-    have the
-    element type of their data, in its own dtype; they may be read-only, and views of the inputs.
+    have the element type of their data, in its own dtype; they may be read-only, and views of the inputs.
 
     Raises:
         UnsupportedCase: the case is illegal, undefined, unknown or (OutputTooLarge) beyond the limit.
@@ -63,8 +62,7 @@ class BoundKernel(NamedTuple):
 
     Attributes:
         function: returns the output, or a tuple of several. Raises one of `REFUSALS`, or `Unbound` for values
-            that
-            only `compute` supports.
+            that only `compute` supports.
         is_static: whether its outputs always have the types and shapes of `outputs`.
         outputs: the outputs for the inputs that it was bound for.
     """

@@ -134,8 +134,7 @@ def power(case: KernelCase) -> Array:
     """Raise to a power, in the type of the base.
 
     If base and exponent are integers, the result wraps around, and a negative exponent is refused. An integer
-    with a
-    floating-point exponent is computed in f64 and truncated.
+    with a floating-point exponent is computed in f64 and truncated.
     """
     base, exponent = case.arrays(2)
     require_kind(NUMERIC, base, exponent)
@@ -199,8 +198,7 @@ def change_type(array: Array, destination: np.dtype[Any], *, saturate: bool = Fa
     - To a shorter floating-point type: rounds to nearest even. Numbers out of range become infinity, or NaN
     if the
       type has no infinity; with `saturate` 8-bit types clamp instead. NaN is refused by a type without NaN,
-      and an
-      inexact result by f8e8m0.
+      and an inexact result by f8e8m0.
     - To boolean: everything but 0 becomes true.
     - Strings and complex numbers are refused.
     """

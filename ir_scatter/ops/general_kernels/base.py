@@ -76,8 +76,7 @@ class KernelCase:
         """Return the integers of an attribute if it is present, else of an input of rank 1.
 
         Without a default, attribute or input must exist. Only with `may_be_long` may a list be longer than
-        the largest
-        rank of a tensor.
+        the largest rank of a tensor.
         """
         if name in self.attributes:
             return self.attributes.integers(name)

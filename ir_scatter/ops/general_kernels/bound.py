@@ -1,17 +1,15 @@
 """Kernels bound to the types and shapes of their inputs, for nodes that are computed repeatedly.
 
 A node in the body of a loop has the same attributes, and usually the same types and shapes, in every
-iteration.
-`bind` checks them once, with a sample that the ordinary kernel has computed. It returns a function that only
-computes:
+iteration. `bind` checks them once, with a sample that the ordinary kernel has computed. It returns a function
+that only computes:
 
     Gather, indices i64 [1]    data[3:4]               instead of checks, positions and advanced indexing
     Div, i64 [] by 100         Python's integers       instead of three ufuncs
 
 A bound function returns the outputs of the ordinary kernel, bit for bit, or raises. Illegal values (a divisor
-of
-0, an index out of range) are left to the ordinary kernel, which has the error messages. An operator without a
-binder is bound to its ordinary kernel, with attributes that were parsed once.
+of 0, an index out of range) are left to the ordinary kernel, which has the error messages. An operator
+without a binder is bound to its ordinary kernel, with attributes that were parsed once.
 """
 
 from collections.abc import Callable, Mapping

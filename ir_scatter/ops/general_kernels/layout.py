@@ -83,8 +83,7 @@ def broadcast(case: KernelCase) -> Array:
     """Broadcast data to a shape in OpenVINO's modes numpy, explicit and bidirectional.
 
     The specification does not say whether mode explicit repeats a dimension of 1; here it does. OpenVINO
-    writes
-    "none" for explicit, and reads "none" as explicit.
+    writes "none" for explicit, and reads "none" as explicit.
     """
     data, target = case.array(0), case.integers(1)
     mode = case.attributes.text("mode", "numpy", {"numpy", "explicit", "bidirectional", "none"})
@@ -133,8 +132,7 @@ def split(case: KernelCase) -> tuple[Array, ...]:
     """Split into equal parts, `num_splits` in OpenVINO; in ONNX also by lengths.
 
     In ONNX the lengths are an input or an attribute. The number of parts is the attribute `num_outputs`,
-    which allows
-    a shorter last part, or before opset 18 the number of outputs.
+    which allows a shorter last part, or before opset 18 the number of outputs.
     """
     data = case.array(0)
     if not case.is_onnx:
@@ -174,8 +172,7 @@ def slice_ranges(case: KernelCase) -> Array:
     """Slice ranges of data: starts, ends and optional axes and steps. They are attributes in ONNX's opset 1.
 
     OpenVINO's specification says both that starts are clamped and that Python's rules hold. These contradict
-    each
-    other for a backward slice that starts before position 0, which is refused.
+    each other for a backward slice that starts before position 0, which is refused.
     """
     data = case.array(0)
     axes_input, steps_input = (3, 4) if case.is_onnx else (4, 3)
@@ -195,11 +192,9 @@ def strided_slice(case: KernelCase) -> Array:
     """Slice ranges of data, with the five masks of StridedSlice-1.
 
     The specification contradicts itself in some cases. A backward slice with `end_mask` includes the first
-    element
-    here, as `array[::-1]` does, and `shrink_axis_mask` accepts any `end`. Two cases are refused: an unmasked
-    `begin`
-    that equals `end` (one element or an empty slice), and two masks at one position without a specified
-    order.
+    element here, as `array[::-1]` does, and `shrink_axis_mask` accepts any `end`. Two cases are refused: an
+    unmasked `begin` that equals `end` (one element or an empty slice), and two masks at one position without
+    a specified order.
     """
     data = case.array(0)
     begins, ends = case.integers(1), case.integers(2)

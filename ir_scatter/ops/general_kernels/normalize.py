@@ -379,8 +379,7 @@ def local_response_normalization(case: KernelCase) -> Array:
     """Divide by a power of the sum of squares of neighbours, along channels or OpenVINO's axes.
 
     The window reaches (size - 1) / 2 elements back, rounded down, and the rest ahead. OpenVINO divides alpha
-    by the
-    number of elements of the window.
+    by the number of elements of the window.
     """
     data = case.array(0)
     require_kind(REAL, data)

@@ -195,8 +195,7 @@ def non_max_suppression(case: KernelCase) -> Any:
     """Select boxes greedily by score, and drop boxes with too much overlap with a selected box.
 
     ONNX returns [n, 3] triples of batch, class and box. OpenVINO's versions 5 and 9 also return the scores
-    and the
-    number of triples, and may decay the scores (soft NMS).
+    and the number of triples, and may decay the scores (soft NMS).
     """
     boxes, scores = (widen(array).astype(np.float64) for array in case.arrays(2))
     if boxes.ndim != 3 or boxes.shape[2] != 4 or scores.ndim != 3:

@@ -1,8 +1,7 @@
 """Kernels of operators that the onnx package computes, with its reference evaluator.
 
 The package is imported on the first computation. A row names such a kernel `reference.onnx('Type')`.
-Operators
-that the evaluator computes wrongly or slowly have other kernels.
+Operators that the evaluator computes wrongly or slowly have other kernels.
 """
 
 from typing import Any

@@ -21,8 +21,7 @@ def gather(case: KernelCase) -> Array:
     """Gather slices along an axis, within batches.
 
     OpenVINO's Gather-1 and Gather-7 require indices of 0 or more. Since Gather-8 negative indices count from
-    the end,
-    and indices out of range return zeros. In ONNX negative indices count from the end.
+    the end, and indices out of range return zeros. In ONNX negative indices count from the end.
     """
     data, indices = case.arrays(2)
     axis = case.attributes.integer("axis", 0) if case.is_onnx else case.integer(2)
@@ -57,8 +56,7 @@ def gather_nd(case: KernelCase) -> Array:
     """Gather slices by tuples of coordinates.
 
     OpenVINO's GatherND-5 merges the batch dimensions of its output and forbids negative indices. GatherND-8
-    keeps the
-    dimensions separate, and counts negative indices from the end, as ONNX does.
+    keeps the dimensions separate, and counts negative indices from the end, as ONNX does.
     """
     data, indices = case.arrays(2)
     batch_rank = case.attributes.integer("batch_dims", 0)

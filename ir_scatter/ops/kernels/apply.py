@@ -59,8 +59,7 @@ def scatter(task: Task, data: Array, indices: Array | None, updates: Array) -> A
     """Compute the output of a scatter operator as a new contiguous array.
 
     Shapes and types must be legal; data and updates must be in native byte order. A cache without indices is
-    written
-    from its beginning.
+    written from its beginning.
 
     Raises:
         IndexOutOfRange: an index is not legal.
@@ -213,10 +212,8 @@ def round_once(values: Array, dtype: DType) -> Array:
     """Round f64 to a narrower floating-point type, to nearest even.
 
     NumPy rounds f64 to its own types once. ml_dtypes converts through f32, which would round twice. So f64 is
-    first
-    rounded to odd in f32 (an inexact result gets an odd last bit). Rounding that again is correct for every
-    type whose
-    significand has at least two bits less than that of f32.
+    first rounded to odd in f32 (an inexact result gets an odd last bit). Rounding that again is correct for
+    every type whose significand has at least two bits less than that of f32.
     """
     if dtype.isbuiltin == 1:
         return values.astype(dtype)
@@ -300,8 +297,7 @@ def _reduce(output: Array, rows: Array, updates: Array, ufunc: np.ufunc) -> None
     """Reduce updates [count, width] sequentially into rows of the output [any, width].
 
     Wide rows are gathered some at a time, reduced and written back. If a target occurs several times among
-    them, only
-    its first update is reduced that way; its later updates are reduced element by element.
+    them, only its first update is reduced that way; its later updates are reduced element by element.
     """
     width = output.shape[1]
     if width >= _LONG:

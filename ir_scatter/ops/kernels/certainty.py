@@ -9,20 +9,16 @@ multiples
 - Otherwise the error of an addition is at most half a *spacing*, the distance between the numbers of the type
 near
   the largest partial sum. For few additions the bound is the sum of these errors. For many it has two parts:
-  the
-  error if rounding were random (the root of the count times the spacing), and the systematic error, the
-  *drift*. If
-  a sum is a multiple of the spacing, the error of adding x is that of rounding x to the spacing, for any sum;
-  the
-  errors of equal values have one direction. The drift is the largest total of such errors over neighbouring
-  updates, in the order of the indices, of the values or of their magnitudes.
+  the error if rounding were random (the root of the count times the spacing), and the systematic error, the
+  *drift*. If a sum is a multiple of the spacing, the error of adding x is that of rounding x to the spacing,
+  for any sum; the errors of equal values have one direction. The drift is the largest total of such errors
+  over neighbouring updates, in the order of the indices, of the values or of their magnitudes.
 - A product whose odd parts fit the significand is exact too. Otherwise every factor that is not a power of
 two adds
   a relative error. That is small enough to detect a lost factor, unless the factor is very near 1.
 
 `counted_bound` depends only on the number of values and their magnitudes. Scaled by the ratio of precisions
-it is
-also valid for a computation in a coarser precision.
+it is also valid for a computation in a coarser precision.
 """
 
 from collections.abc import Callable
@@ -122,8 +118,7 @@ def contested_by_nan(operation: Operation, values: Array) -> Array:
     """Return the elements of a min or max whose operands include both NaN and numbers.
 
     No specification defines that result, which depends on the order of the operands. `values` is the output
-    of this
-    package's kernel, which propagates every NaN.
+    of this package's kernel, which propagates every NaN.
     """
     every = replace(operation.task, reduction=Reduction.SUM)
     data, updates = operation.data, operation.updates
@@ -170,10 +165,8 @@ def counted_bound(operation: Operation, values: Array, hits: Array) -> Array:
     """Bound the same difference as `rounding_bound`, from the number of values and their magnitudes only.
 
     For a sum of n numbers it is n u / (1 - n u) times the sum of their magnitudes (Higham, Accuracy and
-    Stability of
-    Numerical Algorithms, 4.2), where u is half the distance from 1 to the next number. For a product it is
-    the same
-    factor times its magnitude.
+    Stability of Numerical Algorithms, 4.2), where u is half the distance from 1 to the next number. For a
+    product it is the same factor times its magnitude.
     """
     operands = _operands(operation, hits)
     if operands is None:
@@ -341,8 +334,7 @@ def _most_errors(scaled: Array, starts: Array) -> Array:
     `scaled` are updates divided by the spacing; those of element i are contiguous from `starts[i]` on.
 
     For each order: e = rint(x) - x, prefix sums S of e. The largest total over neighbours is max(S) - min(S)
-    within
-    the element.
+    within the element.
     """
     is_start = np.zeros(len(scaled), np.int64)
     is_start[starts] = 1
@@ -383,8 +375,7 @@ def _odd_parts(array: Array) -> Array:
     """Return the magnitudes divided by the largest power of two that divides them; 1 for 0, infinity and NaN.
 
     For complex numbers the magnitudes of both parts are added: this sum for a product is at most the product
-    of the
-    sums of its factors.
+    of the sums of its factors.
     """
     if array.dtype.kind == "c":
         sizes = np.abs(array.real) + np.abs(array.imag)

@@ -63,8 +63,7 @@ class Targets:
     """The targets of updates: number of output rows, their width, and number of rows of updates.
 
     `blocks` yields blocks in row-major order of the indices, and may raise IndexOutOfRange. A block is valid
-    until the
-    next one is yielded, since they share memory.
+    until the next one is yielded, since they share memory.
     """
 
     rows: int
@@ -79,8 +78,7 @@ def find_targets(
     """Return the output rows to which updates are written, for data of the given shape.
 
     Unless `all_updates` is set, updates that later ones overwrite may be omitted. Indices are checked here or
-    while
-    blocks are yielded.
+    while blocks are yielded.
     """
     numbers = None if indices is None else whole_numbers(indices)
     if task.layout is Layout.SEQUENCE:

@@ -127,10 +127,8 @@ def handlers() -> dict[str, Callable[..., Any]]:
     """Load the OpenCL runtime before openvino is imported; return the handlers of the child process.
 
     openvino contains an older oneTBB with the same library name as the runtime's. The first one that is
-    loaded
-    serves both, and the runtime does not load with the older one. The OpenCL loader would only report that
-    there
-    is no device; loading the libraries here gives the reason.
+    loaded serves both, and the runtime does not load with the older one. The OpenCL loader would only report
+    that there is no device; loading the libraries here gives the reason.
     """
     for path in [*map(str, _find_libraries().values()), os.environ[_LAYERS]]:
         try:

@@ -138,8 +138,7 @@ def add_taps(
     """Add model outputs for the inputs and outputs of tapped nodes; model inputs need none.
 
     With `loops_join` the runtime concatenates the scan outputs of a Loop, which must have at least rank 2.
-    The
-    specification requires stacking on a new axis.
+    The specification requires stacking on a new axis.
     """
     tapper = _Tapper(model, feeds, loops_join)
     tapper.loaded.taps += [tapper.tap(tap, bodies) for tap in taps]

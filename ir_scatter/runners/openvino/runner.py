@@ -118,8 +118,7 @@ def propagate(path: str, input_shapes: Mapping[str, Shape]) -> tuple[dict[str, t
     """Infer shapes with OpenVINO; return the output shapes of every node by scope, and the error or "".
 
     Input shapes are keyed by the name of a Parameter or of its tensor. A scatter node that refuses its inputs
-    is
-    not an error here: rules report it more precisely.
+    is not an error here: rules report it more precisely.
     """
     shapes = {
         name: show(

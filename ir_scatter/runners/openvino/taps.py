@@ -104,8 +104,7 @@ def add_taps(model: Any, taps: Sequence[Tap], feeds: Sequence[str], *, bodies: b
     """Return a copy of a model with additional outputs: the inputs and outputs of tapped nodes.
 
     The key of a tapped value is the number of its model output, or "constant" and a number. `feeds` are the
-    names
-    in the feed, one for each Parameter.
+    names in the feed, one for each Parameter.
     """
     model = model.clone()
     tapper, places = _Tapper(model, feeds), Places(model)
@@ -210,8 +209,7 @@ class _Tapper:
         """Return a main-graph output that is 1 if a branch was executed, else 0.
 
         Each body computes it as 1 - (whether the other branch is executed). A body without a computation
-        would lose
-        all outputs but the first on the GPU plugin.
+        would lose all outputs but the first on the GPU plugin.
         """
         from openvino import opset8
 
@@ -234,8 +232,7 @@ class _Tapper:
         """Return a main-graph output with the number of iterations of the innermost loop.
 
         A stacked output may be longer: OpenVINO allocates the maximum number of iterations and does not
-        initialise
-        unused parts. So the loop carries a counter, which starts at 0.
+        initialise unused parts. So the loop carries a counter, which starts at 0.
         """
         from openvino import opset8
 
