@@ -98,7 +98,10 @@ def test_a_stale_output(made: Made, tmp_path: Path) -> None:
 def test_a_stale_precision(made: Made, tmp_path: Path) -> None:
     rows = 1 if made.type == "Unsqueeze" else ROWS
     found = told(model_of(made, tmp_path, rows=rows, type="f16"))
-    assert ("SCT505", f"x computes f32 from its inputs, its output port {len(made.inputs)} stores f16") in found
+    assert (
+        "SCT505",
+        f"x computes f32 from its inputs, its output port {len(made.inputs)} stores f16",
+    ) in found
     assert "SCT202" not in {code for code, _ in found}
 
 
@@ -134,7 +137,9 @@ def test_many_contradictions_of_one_kind_are_told_once(tmp_path: Path) -> None:
         x = Output(made.layer, made.port, "f32", (ROWS, 3))
     found = [one for one in validate(scattered(ir, x, tmp_path)) if one.code == "SCT505"]
     assert len(found) == 10
-    assert found[0].message == f"n1 computes [{ROWS}, 3] from its inputs, its output port 1 stores [{STALE}, 3]"
+    assert (
+        found[0].message == f"n1 computes [{ROWS}, 3] from its inputs, its output port 1 stores [{STALE}, 3]"
+    )
     assert found[-1].message.endswith("; 140 more contradictions of this kind")
 
 

@@ -190,7 +190,9 @@ def test_references_to_attributes_of_another_type(name: str, tmp_path: Path) -> 
     path = saved(tmp_path, parser.parse_model(text))
     found = [one.message for one in validate(read(path)) if one.code == "SCT937"]
     assert len(found) == 1
-    assert found[0].startswith(f"attribute {attribute} refers to 'w' of the call, which is {kind}, expected a")
+    assert found[0].startswith(
+        f"attribute {attribute} refers to 'w' of the call, which is {kind}, expected a"
+    )
     with pytest.raises(BrokenModel):
         evaluate_model(path, {})
     assert make_feeds(path)["data"].shape == (4,)

@@ -181,14 +181,20 @@ def test_the_field_of_an_attribute() -> None:
         "SCT937 attribute 'reduction' stores its value in f and s, expected a value in s, the field of its type"
     ]
     proto.graph.node[0].attribute[0].ClearField("i")
-    assert errors_of(proto)[0] == "SCT937 attribute 'to' stores its value in t, expected a value in i, the field of its type"
+    assert (
+        errors_of(proto)[0]
+        == "SCT937 attribute 'to' stores its value in t, expected a value in i, the field of its type"
+    )
     nothing = model(
         "x = Constant <value = float[3, 5] {}> () out = ScatterND (data, at, x)".replace(
             "{}", str({*range(15)})
         )
     )
     nothing.graph.node[0].attribute[0].ClearField("t")
-    assert "SCT937 attribute 'value' stores no value, expected a value in t, the field of its type" in errors_of(nothing)
+    assert (
+        "SCT937 attribute 'value' stores no value, expected a value in t, the field of its type"
+        in errors_of(nothing)
+    )
 
 
 def test_attributes_of_0_that_are_left_out() -> None:

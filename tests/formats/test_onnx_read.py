@@ -364,8 +364,16 @@ def test_inputs_that_nothing_produces() -> None:
     """)
     assert defects(model) == [
         ("unknown-value", "a", "input 1 is 'ghost', which no node, input or initializer defines"),
-        ("unknown-value", "y:then_branch/p", "input 1 is 'spirit', which no node, input or initializer defines"),
-        ("unknown-value", "y:else_branch/nobody", "no node, input or initializer defines output 'nobody' of the graph"),
+        (
+            "unknown-value",
+            "y:then_branch/p",
+            "input 1 is 'spirit', which no node, input or initializer defines",
+        ),
+        (
+            "unknown-value",
+            "y:else_branch/nobody",
+            "no node, input or initializer defines output 'nobody' of the graph",
+        ),
     ]
     first = model.defects[0]
     assert first.node is not None

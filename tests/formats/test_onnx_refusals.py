@@ -212,9 +212,13 @@ REFUSED = {
         parser.parse_model(f"""<ir_version: 10, opset_import: ["" : 18]> m ({INPUTS}) => (float[5, 3] y) {{ y = my.f (data, i, u) }}
           <domain: "my", opset_import: ["" : 18]> f (data, i, u) => (y) {{ y = {PUT} }}""")
     ],
-    "SCT937 the function imports no opset of the domain 'ai.onnx', which Neg belongs to": [function("y", "my")],
+    "SCT937 the function imports no opset of the domain 'ai.onnx', which Neg belongs to": [
+        function("y", "my")
+    ],
     "SCT920 'y' is an output of the function 2 times, expected once": [function("y, y")],
-    "SCT921 output 'data' of the function is not the output of a node in it, expected such an output": [function("y, data")],
+    "SCT921 output 'data' of the function is not the output of a node in it, expected such an output": [
+        function("y, data")
+    ],
     "SCT928 the dimensions of attribute 'value' of '' are [1, -1], expected numbers >= 0": [
         edited(
             f"z = ConstantOfShape <value = float[1] {{0}}> (l) y = {PUT}",
@@ -335,7 +339,9 @@ def test_runtimes_say_so(tmp_path: Path) -> None:
 
 def test_a_later_constant_with_the_name_of_a_value_in_a_body(tmp_path: Path) -> None:
     """The specification allows the name of a later value around a body, onnxruntime not that of a Constant."""
-    message = "'a' is the name of a value of a body and of a later Constant around it, expected different names"
+    message = (
+        "'a' is the name of a value of a body and of a later Constant around it, expected different names"
+    )
     for word, model in SHADOWED.items():
         found = read("m.onnx", model.SerializeToString()).defects
         said = [(one.kind, one.message.partition(":")[0], one.refused_by) for one in found]
