@@ -53,7 +53,7 @@ _RUNS = {
 """The stage from which a runtime ignores a body that never runs; loop bodies are compiled even then."""
 
 _NOT_INFERRED = "only the output's shape is read, and the device does not infer it"
-"""Condition under which a node runs although only its output's shape is read; this library infers that."""
+"""Condition if only the output's shape is read: this library infers it without the node, a device may not."""
 
 _STATE_READ = "the state that it goes into is read, which no output does"
 """Condition under which wrong numbers matter that only go into a state."""

@@ -125,8 +125,7 @@ class Unspecified:
     """i64 array of the tensor's shape: 0 for a determined element, the number of a contested element that was
     only moved, or `COMPUTED`. None if even the shape is undetermined."""
     why: str = ""
-    """The operator for which whole outputs were marked, as elements could not be told apart; "" if there is
-    none."""
+    """The operator for which a whole output was marked, as its effect on elements is unknown; else ""."""
     contested: ContestedElements = field(default_factory=ContestedElements)
     """Set for model outputs: checks which values the contested elements may have."""
 
@@ -857,9 +856,9 @@ _TRUE = np.ones((), np.bool_)
 
 
 def _any_truth(tensor: MarkedTensor | None) -> Array | None:
-    """Return a tensor's array, or for an unknown tensor an array of true.
+    """Return a tensor's array; for an unknown tensor, an array of true.
 
-    Then an operator that may be random (training mode unknown) counts as random.
+    With an unknown training mode, an operator such as Dropout then counts as random.
     """
     return None if tensor is None else _TRUE if tensor.array is None else tensor.array
 

@@ -23,7 +23,7 @@ from ir_scatter.core.words import counted, listed
 from ir_scatter.runners.base import Outcome, Status
 
 _MOST_NAMES = 3
-"""Maximum runners, nodes or bodies that a sentence names; it counts the others."""
+"""Maximum runners, nodes or bodies named in a sentence; further ones are only counted."""
 
 _LONGEST = 120
 """Maximum characters of a runtime's error message that a sentence quotes."""

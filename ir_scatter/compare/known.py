@@ -1,7 +1,7 @@
 """Explains results by known defects of the runners, and states what a user can do next.
 
-From the file alone, `validate` reports the defects of a runner that a node may be affected by. A result of a
-run then confirms some of them:
+From the file alone, `validate` reports the defects of a runner that may affect a node. A result of a run then
+confirms some of them:
 
     wrong at "scatter"             known defects of "scatter" that give wrong values
     wrong at output "y"            those of nodes upstream of "y" that were not compared as right
@@ -32,7 +32,7 @@ from ir_scatter.rules.index_values import index_out_of_range, negative_index
 from ir_scatter.runners.base import OTHER_FORMAT, Outcome, Status, plain_name
 
 _MOST_NAMES = 3
-"""Maximum nodes that a line names; it counts the others."""
+"""Maximum nodes named in a line; further ones are only counted."""
 
 _STOPS: Mapping[Status, frozenset[Result]] = {
     Status.REFUSED: frozenset({Result.REFUSED, Result.ABSENT}),
@@ -76,7 +76,7 @@ def portability_of(name: str, target: Target) -> Portability:
 
 
 class _Suspect(NamedTuple):
-    """A known defect that a node may be affected by on a runner."""
+    """A known defect that may affect a node on a runner."""
 
     scope: str
     met: Met
@@ -101,14 +101,14 @@ class _Suspect(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class _Side:
-    """One of the compared models, and the defects that its nodes may be affected by on each runner."""
+    """One of the compared models, and the defects that may affect its nodes on each runner."""
 
     model: Model
     versions: Mapping[str, Mapping[str, str]]
     suspects: dict[Target, list[_Suspect]] = field(default_factory=dict)
 
     def of_runner(self, name: str) -> list[_Suspect]:
-        """Return the known defects of a runner that nodes may be affected by, in the order of nodes."""
+        """Return the known defects of a runner that may affect nodes of the model, in the order of nodes."""
         target = self.target(name)
         if target is None:
             return []

@@ -102,8 +102,7 @@ class Comparison:
     caller: str = ""
     """For a node in a function, the scope of the node that calls the function."""
     tapped: bool = False
-    """Whether this compares two runs of one runner, of which one had taps (intermediate tensors as outputs).
-    """
+    """Whether this compares a runner's run with taps (intermediate tensors as outputs) with one without."""
     wrong_runs: tuple[int, int] | None = None
     """(number of runs with a wrong result, number of runs); None if all runs have the same verdict."""
     known_as: tuple[str, ...] = ()

@@ -681,7 +681,7 @@ def _order_ties(
 
 
 def _is_rounded_type(array: Array) -> bool:
-    """Return whether f64 represents all numbers of an array's type, and more."""
+    """Return whether an array has a floating-point type with fewer fraction bits than f64."""
     bits = FRACTION_BITS.get(array.dtype.name)
     return bits is not None and bits < _WIDEST_BITS and array.dtype.kind != "c"
 

@@ -66,7 +66,7 @@ _INPUTS, _RANGES = Parameter("inputs"), Parameter("input_ranges")
 _SHAPES = Parameter("input_shapes")
 
 _MOST_NAMES = 3
-"""Maximum nodes that a remark names; it counts the others."""
+"""Maximum nodes named in a remark; further ones are only counted."""
 
 
 def compare(

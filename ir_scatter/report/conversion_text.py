@@ -10,7 +10,7 @@ from ir_scatter.report.characters import visible, wrap_line
 from ir_scatter.rewrites.guard import NAMES
 
 _MOST_NAMES = 3
-"""Maximum nodes that a line about one risk names; it counts the others."""
+"""Maximum nodes named in a line about one risk; further ones are only counted."""
 
 
 def render(done: ConversionRun, *, width: int | None = None) -> str:
