@@ -402,10 +402,10 @@ def next_steps(lead: Lead) -> list[NextStep]:
     steps = list[NextStep]()
     if lead.status is Status.OK:
         extract = Invocation("compare", {**device, "extract": "wrong"}, (lead.model,))
-        steps.append(NextStep("a one-node model of it, to report it", extract))
+        steps.append(NextStep("for a bug report, a one-node model", extract))
     if lead.operator:
         search = Invocation("fuzz", {"operators": lead.operator, **device})
-        steps.append(NextStep("when it happens", search))
+        steps.append(NextStep("to learn when it happens", search))
     return steps
 
 

@@ -228,7 +228,7 @@ def _report(finding: FuzzFinding, model: str, versions: Mapping[str, str]) -> st
         "### Other runtimes on this case",
         "",
         *other_outcomes,
-        *([f"- {finding.outlier} stands alone"] if finding.outlier else []),
+        *([f"- only {finding.outlier} is wrong"] if finding.outlier else []),
         "",
         "### This runtime on equivalent cases",
         "",

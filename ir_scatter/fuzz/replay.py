@@ -155,7 +155,7 @@ def _write_program(folder: Path, copy: Path, signature: str, runner: str, record
         about = _facts(folder, model, runner, record)
         is_illegal = about["is_illegal"]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise _Unusable(f"{CASE} or {_SCRIPT} does not say what its inputs are") from None
+        raise _Unusable(f"{CASE} or {_SCRIPT} does not describe its inputs") from None
     for name in (*_MODEL_FILES[model], *_ARRAYS):
         if name == "model.bin" and not os.path.lexists(folder / name):
             continue  # a model without constants
@@ -176,7 +176,7 @@ def _refuse_external_weights(model: Path) -> None:
     except UnreadableModel as error:
         raise _Unusable(f"the model cannot be read: {error.message}") from None
     if not is_alone:
-        raise _Unusable("the model has weights in other files, which are not followed")
+        raise _Unusable("the model has weights in other files, which are never read here")
 
 
 def _facts(folder: Path, model: str, runner: str, record: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ def register(name: str) -> Callable[[_Function], _Function]:
     """Return a decorator that registers a function as a job under this name."""
 
     def enter(function: _Function) -> _Function:
-        assert TABLE.setdefault(name, function) is function, f"two functions are the job {name!r}"
+        assert TABLE.setdefault(name, function) is function, f"two functions are registered as job {name!r}"
         return function
 
     return enter

@@ -158,7 +158,7 @@ def decode(data: bytes, *, root: str = "", large: Callable[[str], bytes] | None 
 
 
 def _refuse_large_array(hash: str) -> bytes:
-    raise RequestRefused("there are no large arrays here")
+    raise RequestRefused("large arrays cannot be fetched here")
 
 
 class _Pickler(ArrayPickler):

@@ -40,10 +40,10 @@ class _Arrivals(SchedulerPlugin):  # type: ignore[misc]
         self._tell = tell
 
     def add_worker(self, scheduler: Any, worker: str) -> None:
-        self._tell(f"{scheduler.workers[worker].name} is here, from {scheduler.workers[worker].host}")
+        self._tell(f"{scheduler.workers[worker].name} connected from {scheduler.workers[worker].host}")
 
     def remove_worker(self, scheduler: Any, worker: str, **_: Any) -> None:
-        self._tell(f"{worker} is gone")
+        self._tell(f"{worker} disconnected")
 
 
 async def serve_scheduler(address: Address, tell: Tell, dashboard: str = "") -> None:
@@ -171,7 +171,7 @@ async def serve_worker(address: Address, machine: Machine, store: Store, tell: T
             async with worker:
                 tell(f"{machine.name} works for {address.text}")
                 await worker.finished()
-        tell(f"the connection to {address.text} is lost; {machine.name} waits for it")
+        tell(f"the connection to {address.text} is lost; {machine.name} waits for the scheduler to return")
         while True:
             await asyncio.sleep(_PAUSE)
             with suppress(Absent):
