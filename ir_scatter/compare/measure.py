@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ir_scatter.core.arrays import INEXACT, Array, are_equal, in_own_dtype, kind, native, same_bits
+from ir_scatter.core.arrays import INEXACT, Array, are_equal, in_native_dtype, kind, native, same_bits
 from ir_scatter.core.display import record
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.parameters import Parameter
@@ -288,7 +288,7 @@ def measure(
         bound: for each element, a difference allowed in addition: the rounding error of a sum in any order.
         contested: mask of elements that are left out, because the specification allows their value.
     """
-    got, expected = in_own_dtype(got), in_own_dtype(expected)
+    got, expected = in_native_dtype(got), in_native_dtype(expected)
     if got.shape != expected.shape or got.dtype != expected.dtype:
         remark = f"is {got.dtype.name} {show(got.shape)}, "
         remark += f"expected {expected.dtype.name} {show(expected.shape)}"
