@@ -284,7 +284,7 @@ def _find_relative(sizes: RelativeSizes, value: Value) -> Iterator[Occurrence]:
 def _is_before(
     sizes: RelativeSizes, first: tuple[DimSize | None, int], second: tuple[DimSize | None, int]
 ) -> bool | None:
-    """Return whether the sum `first` of a size and an offset is less than `second`; None if that depends."""
+    """Return whether the sum `first` of a size and an offset is less than `second`; None if sizes decide."""
     if first[0] == second[0]:
         return first[1] < second[1]
     if first[0] is None and second[0] is not None:
@@ -327,7 +327,7 @@ def _stays_filled(facts: Facts, step: _Step, value: Value, occurrence: Occurrenc
 
 
 def _transfer(facts: Facts, step: _Step, value: Value, columns: Columns) -> Iterator[Columns]:
-    """Yield the bounds in the output of a node that an input element with bounds `columns` gets."""
+    """Propagate an input element with bounds `columns` through a node; yield its bounds in the output."""
     changed: dict[Value, Columns | None] = {value: columns}
     inputs = ChainMap(changed, facts.bounds[False])
     shape = facts.shape(value)

@@ -74,7 +74,7 @@ def _ports(node: Node, op: GeneralOp) -> tuple[int, ...]:
 
 
 def _axes_of(facts: Facts, value: Value, results: dict[Value, _Varying | None]) -> Axes | None:
-    """Return the axes of size above 1 along which a value may vary, by the axes of its inputs."""
+    """Return the axes along which a value may vary, by those of its inputs; without axes of size 1."""
     axes, shape = _axes_by_producer(facts, value, results), facts.shape(value)
     if shape is None:
         return axes
@@ -120,7 +120,10 @@ def _axes_of_array(array: "Array") -> Axes:
 
 
 def shared_axes(layout: Layout, axis: int | None, indices: Shape, updates: Shape) -> Axes | None:
-    """Return the axes of updates along which updates of the same target may lie; None if they are unknown."""
+    """Return the axes of updates that correspond to indices; None if they are unknown.
+
+    Updates of the same target differ in their position on these axes only.
+    """
     if indices is None or updates is None or layout is Layout.SEQUENCE:
         return None
     rank = len(updates)

@@ -78,7 +78,10 @@ class _Loop(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """The source of a value at the border of a body: another value, or a slice of it in a `loop`."""
+    """The source of a body input, or of an output of a node with bodies.
+
+    It is a value, or the slice of it in `loop`.
+    """
 
     value: Value | None
     slice: Slice | None = None

@@ -93,7 +93,7 @@ class SkipReason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SkippableBody:
-    """An If or loop around a node whose body may not run."""
+    """An If or loop that contains a node, and whose body may not run."""
 
     reason: SkipReason
     node: Node
@@ -247,15 +247,16 @@ class Reachability:
         return None if binding.successor is None else [binding.outer, binding.successor]
 
     def outer_source(self, value: Value) -> tuple[Value, BodySource] | None:
-        """Return the value outside of a body that a body input receives first, and how.
+        """Return the value outside of a body from which a body input comes, and the kind of source.
 
-        None for values that are not body inputs, for iteration numbers and for loop conditions.
+        In a loop it is the value of the first iteration. None for values that are not body inputs, for
+        iteration numbers and for loop conditions.
         """
         binding = self._bindings.get(value)
         return None if binding is None or binding.outer is None else (binding.outer, binding.source)
 
     def results(self, value: Value) -> list[Value]:
-        """Return the body results that an output of an If, a loop or a function call may be.
+        """Return the values inside bodies from which an output of an If, a loop or a function call comes.
 
         [] for other values, and for outputs that concatenate all iterations.
         """

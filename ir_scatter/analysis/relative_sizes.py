@@ -98,7 +98,7 @@ class RelativeSizes:
         return self.size(number) if number else None, int(terms.offsets.item())
 
     def size_of(self, value: Value, axis: int) -> Relative | None:
-        """Return a dimension as the most upstream dimension plus a constant; None if the rank is unknown."""
+        """Return a size as the most upstream size plus a constant; None if the rank is unknown."""
         for _ in range(_MOST_VISITED):
             shape = self._facts.shape(value)
             if shape is None or axis >= len(shape):

@@ -70,7 +70,7 @@ class _Demand(NamedTuple):
 
 
 def contradictions(model: Model, facts: Facts) -> Iterator[FileDefect]:
-    """Yield the nodes that require another size of a dimension than an earlier node does.
+    """Yield a defect for each node that requires another size of a dimension than an earlier node.
 
     Both must require it of the same dimension of the same value. Equal dimension symbols of two inputs are
     not enough: runtimes accept different sizes for them.

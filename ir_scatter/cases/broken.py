@@ -175,7 +175,7 @@ def _rank_too_small(draws: Draws, case: Case) -> Case | None:
 
 
 def _with_index(case: Case, position: int, value: int) -> Case | None:
-    """Return the case with another value at a flat position of the indices; None if their type lacks it."""
+    """Return the case with another index at a flat position; None if the index type cannot hold it."""
     assert case.indices is not None
     if clip_to_type(case.index_type, value, value) != (value, value):
         return None

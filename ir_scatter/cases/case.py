@@ -30,7 +30,7 @@ class Limits:
         is_wild: whether index tuples may have zero coordinates.
         constants: whether inputs other than the axis may be constant.
         shapes: the ways to declare shapes: "static", "bounded", "dynamic".
-        values: "plain", "edge" or "any".
+        values: "plain" numbers, "edge" values such as infinity, or "any" of both.
         elements: approximate upper bound of the elements of data. Large data has many updates per target,
             which exposes races. With 0, each dimension is at most `LARGEST_DIM`.
         loops: whether the node of an IR may be in a loop whose iterations all get the same inputs.

@@ -49,7 +49,7 @@ def extreme(of: np.dtype[Any], *, is_lowest: bool) -> Any:
 
 
 def in_native_dtype(array: Array) -> Array:
-    """Return an array in native byte order, whose dtype is NumPy's built-in object for its type.
+    """Return an array in native byte order with NumPy's built-in dtype object for its type.
 
     Unpickled and byte-swapped arrays have other dtype objects, for which `isbuiltin` is not 1. The elements
     are copied only if bytes must be swapped.

@@ -96,7 +96,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """How a loop slices an array into one part per iteration, or concatenates such parts.
+    """The slicing of an array into one part per iteration of a loop, or the concatenation of such parts.
 
     Attributes:
         axis: the sliced axis; a negative axis, start or end counts from the end.
@@ -115,7 +115,7 @@ class Slice:
 
 
 class BodySource(StrEnum):
-    """Where an input of a body comes from."""
+    """The source of an input of a body."""
 
     ITERATION = "the number of the iteration"
     CONDITION = "whether the loop goes on"
@@ -126,7 +126,7 @@ class BodySource(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BodyInput:
-    """Where the value of one input of a loop body or branch comes from."""
+    """The source of one input of a loop body or branch."""
 
     source: BodySource
     outer: int | None = None

@@ -22,7 +22,7 @@ class Severity(StrEnum):
 
 @record()
 class Location:
-    """A place in a file; the path is written as by the caller."""
+    """A place in a file; its path is as the caller wrote it."""
 
     path: str
     line: int | None = None
@@ -51,7 +51,7 @@ class Excerpt(NamedTuple):
 
 
 class Side(StrEnum):
-    """What a part of a node is: the node itself, an attribute, an input or an output."""
+    """The kind of a part of a node: the node itself, an attribute, an input or an output."""
 
     NODE = "node"
     ATTRIBUTE = "attribute"

@@ -44,8 +44,7 @@ class DetailedResult:
         hits: i64: the number of updates of each element.
         contested: boolean: whether the specification allows several values for the element. Either the
             reduction is none and the element has updates with different bits, or it is a min or max of NaN
-            and
-            numbers.
+            and numbers.
         rounding_bound: f64: a bound of the distance from the exact result of a sum, difference, product or
             mean of a floating-point or complex type, computed in the element type or a wider one. For up
             to 16 additions it holds in any order. For more it is an estimate, which an order that

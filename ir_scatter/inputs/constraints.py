@@ -98,7 +98,7 @@ class InputUse:
 
     @property
     def is_crowded(self) -> bool:
-        """Whether a lane has more targets than different legal ones, although its targets must differ."""
+        """Whether targets must differ, but a lane has more of them than legal positions."""
         return self.is_unique and self.lane_size > self.room
 
     @property
@@ -167,7 +167,7 @@ class NodeInRun:
         return None if cell is None else cell.shape
 
     def size(self, port: int, axis: int | None) -> int | None:
-        """Return the size of an input's dimension, None if unknown; without an axis, its smallest size."""
+        """Return the size of an input's dimension, the smallest one without an axis; None if unknown."""
         shape = self.shape(port)
         if not shape:
             return None
@@ -475,10 +475,10 @@ def shape_ties(
     spec: OpSpec, data: Sequence[_Size], indices: Sequence[_Size], updates: Sequence[_Size], axis: int,
     depth: int, *, are_indices_equal: bool = False,
 ) -> tuple[list[tuple[_Size, _Size]], list[tuple[_Size, _Size]]]:  # fmt: skip
-    """Return which dimensions of a scatter node's inputs must fit: equal pairs, and pairs (smaller, larger).
+    """Return the pairs of dimensions that must be equal, and pairs (dimension, its upper bound).
 
-    Dimensions are given as sizes or as any other labels, which the pairs then contain. The smaller dimension
-    of a pair may also equal the larger. Example: ScatterElementsUpdate needs updates of the shape of indices.
+    The dimensions are those of a scatter node's inputs. They may be sizes or any other labels, which the
+    pairs then contain. Example: ScatterElementsUpdate needs updates of the shape of indices.
     """
     updates_shape, pairs = [*indices], list(zip(indices, data, strict=False))
     equal, most = list[tuple[_Size, _Size]](), list[tuple[_Size, _Size]]()
@@ -665,7 +665,7 @@ def _old_and_new(
 
 
 def _fitting_dimensions(constraint: Constraint, node: NodeInRun, rank: int) -> list[int]:
-    """Return the axes for which outputs have their declared shapes and constant positions are in range."""
+    """Return the axes with which outputs get their declared shapes, and constant positions are in range."""
     port, axes = constraint.port, list[int]()
     original, array = node.arrays[port], node.arrays[port]
     assert array is not None

@@ -35,7 +35,7 @@ _MOST_SIZE = 64
 
 
 class GivenInputs:
-    """The texts that a user gives about the inputs of a model, for checking and drawing inputs.
+    """The conditions on inputs that a user gives as texts; draws inputs that satisfy them, and checks others.
 
     Raises:
         BadGiven: a text cannot be read, names no input, or cannot hold.

@@ -142,7 +142,7 @@ def inputs_of(model: Sketch) -> list[GraphInput]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Twin:
-    """A model, and how it is fed from inputs that are drawn for several models at once.
+    """One of several models that are fed from the same drawn inputs.
 
     Attributes:
         sources: for each input of the model the number of a drawn input, a fixed array, or None for the
@@ -350,9 +350,9 @@ class Search:
         return best
 
     def _run_traced(self, ranges: Sequence[tuple[int, int]]) -> "Run":
-        """Run the model until no run finds another input that positions or trip counts are computed from.
+        """Run the model repeatedly, until all inputs are known that determine positions or trip counts.
 
-        Such an input is drawn again from small numbers.
+        An input that a run adds is drawn again, from small numbers.
         """
         arrays = self.draw(*ranges)
         while True:
@@ -581,7 +581,7 @@ class Run(Forward[TracedCell]):
 
     @property
     def is_full(self) -> bool:
-        """Whether the only problem are repeated indices, because there are more indices than positions."""
+        """Whether the only problem is that indices must repeat, as there are more of them than positions."""
         is_crowded = [use.is_crowded for use in self.violated]
         return bool(is_crowded) and all(is_crowded) and not (self.stuck or self.illegal or self.too_small)
 
@@ -708,7 +708,7 @@ class Run(Forward[TracedCell]):
         return LoopProgress(progress.done, results, parts, progress.goes_on)
 
     def _recorded_state(self, carried: Sequence[TracedCell | None]) -> tuple[object, ...]:
-        """Return a key that changes whenever an iteration records something new, numbers aside."""
+        """Return a key that changes whenever a loop iteration records something new."""
         search = self.search
         lists: tuple[Sized, ...] = (self.uses, self.stuck, self.too_small, self.counts, self.thresholds)
         masks = (search.positions, search.trips, search.decisive, search.written, search.reaching)
@@ -818,7 +818,7 @@ class Run(Forward[TracedCell]):
     def _unknown_outputs_of(
         self, node: NodeInRun, computed: Sequence["tuple[int, ...] | None"] = ()
     ) -> list[TracedCell]:
-        """Return outputs of unknown numbers, of the computed shapes, or else the declared ones."""
+        """Return outputs of unknown numbers, with the computed shapes, or else the declared ones."""
         values, origins, outputs = node.step.node.outputs, origins_of(node.cells), []
         direct = direct_of(node.cells) if is_exact(node.step) else 0
         for number in range(len(node.step.outputs)):
@@ -1003,7 +1003,7 @@ def idle_steps(plan: Plan) -> set[Step]:
 
 
 def is_exact(step: Step) -> bool:
-    """Return whether NumPy computes a node, so that integers and edge values are exact."""
+    """Return whether NumPy has a kernel for a node, so that integers and edge values are exact."""
     if isinstance(step.work, GeneralOp):
         return bool(step.work.kernel_in(step.node.domain))
     return isinstance(step.work, Lookup)

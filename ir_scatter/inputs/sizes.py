@@ -159,14 +159,14 @@ class Sizes:
                 firsts[alike] = variable.size
 
     def fix_node(self, node: NodeInRun) -> bool:
-        """Change sizes for which a node fails; return whether some size has changed."""
+        """Change sizes so that a failing node may succeed; return whether some size has changed."""
         equal, least = node.size_conflicts()
         if self._make_equal(equal) or self.grow(least):
             return True
         return any(self._change(needed, size) for size, needed in least) or self._fit_reshape(node)
 
     def fix_nodes(self, nodes: Sequence[NodeInRun]) -> bool:
-        """Change sizes for which several nodes fail; return whether some size has changed.
+        """Change sizes so that failing nodes may succeed; return whether some size has changed.
 
         Many nodes are fixed at once. Otherwise, a network of many equal blocks would need one run per block.
         """

@@ -218,7 +218,7 @@ class Solver:
     def _targets_for(
         self, rows: "_Rows", feature: IndexFeature, row: int, is_fixed: Array
     ) -> Iterator[Array]:
-        """Yield targets with which a row has a feature."""
+        """Yield targets that would give a row a feature, such as a negative index."""
         use, sizes, current = rows.use, rows.sizes, rows.numbers[row]
         if feature is IndexFeature.FIRST:
             yield np.zeros_like(current)
