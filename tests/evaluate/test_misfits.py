@@ -94,7 +94,7 @@ TEXTS: list[tuple[str, str, type[Error], str]] = [
               row = Squeeze (flat, zero)
               part = Slice (row, zero, last)
             }> }""",
-        EvaluationFailed, r"the parts of an output are \[1\], \[2\], expected equal",
+        EvaluationFailed, r"the parts of an output have shapes \[1\], \[2\], expected equal",
     ),
 ]  # fmt: skip
 
