@@ -75,11 +75,10 @@ def brief(text: str, limit: int = LONGEST_REPR) -> str:
     return f"{text[: limit - tail - 3]}...{text[-tail:]}"
 
 
-def short_repr(subject: object, text: str) -> str:
-    """Return a repr of one line: the type and a text."""
-    return (
-        f"<{type(subject).__name__} {brief(visible(text), LONGEST_REPR - len(type(subject).__name__) - 3)}>"
-    )
+def short_repr(subject: object, text: str, name: str = "") -> str:
+    """Return a repr of one line: a name, by default that of the type, and a text."""
+    name = name or type(subject).__name__
+    return f"<{name} {brief(visible(text), LONGEST_REPR - len(name) - 3)}>"
 
 
 def record_repr(instance: Any) -> str:
