@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 from ir_scatter import runners
 from ir_scatter.analysis.constants import MAX_CONSTANT_ELEMENTS, Facts
-from ir_scatter.analysis.reachability import BarrierKind, Extent, Folding, Reach, UseKind, reachability_of
+from ir_scatter.analysis.reachability import Extent, Folding, Reach, SkipReason, UseKind, reachability_of
 from ir_scatter.analysis.scatter_node import ScatterNode, scatter_nodes
 from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef, Part, Severity, Side
 from ir_scatter.core.errors import UsageError
@@ -43,12 +43,12 @@ _DOES = {
 _STOPS = frozenset({Result.REFUSED, Result.ABSENT, Result.CRASHED})
 
 _RUNS = {
-    BarrierKind.NOT_TAKEN: Stage.COMPILE,
-    BarrierKind.FOLDED_CHOICE: Stage.COMPILE,
-    BarrierKind.NO_TRIPS: Stage.RUN,
-    BarrierKind.SKIPPED: Stage.RUN,
-    BarrierKind.CHOICE: Stage.RUN,
-    BarrierKind.TRIPS: Stage.RUN,
+    SkipReason.NOT_TAKEN: Stage.COMPILE,
+    SkipReason.FOLDED_CHOICE: Stage.COMPILE,
+    SkipReason.NO_TRIPS: Stage.RUN,
+    SkipReason.SKIPPED: Stage.RUN,
+    SkipReason.CHOICE: Stage.RUN,
+    SkipReason.TRIPS: Stage.RUN,
 }
 """The stage from which a runtime ignores a body that never runs; loop bodies are compiled even then."""
 
@@ -314,8 +314,8 @@ def _strikes_when(met: Met, target: Target, reach: Reach) -> str | None:
     is_removed = bool(stages) and all(_is_at_most(stage, strikes) for stage in stages)
     if is_removed and not is_inferred:
         return None
-    starts = {**_RUNS, BarrierKind.SKIPPED: optimizations.skipped_loops or Stage.RUN}
-    kinds = [barrier.kind for barrier in reach.barriers if _is_at_most(starts[barrier.kind], strikes)]
+    starts = {**_RUNS, SkipReason.SKIPPED: optimizations.skipped_loops or Stage.RUN}
+    kinds = [body.reason for body in reach.skippable if _is_at_most(starts[body.reason], strikes)]
     if any(kind.is_certain for kind in kinds):
         return None
     whens = [_NOT_INFERRED] if is_removed else [_STATE_READ] if is_of_state else []

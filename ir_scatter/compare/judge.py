@@ -984,8 +984,8 @@ def bodies_not_run(
         for body in bodies:
             node = body.plan.steps[0].node if body.plan.steps else None
             if node is not None and reachability is not None:
-                barriers = reachability.reach(node).barriers
-                if any(barrier.kind.is_certain for barrier in barriers):
+                skippable = reachability.reach(node).skippable
+                if any(body.reason.is_certain for body in skippable):
                     continue
             is_uncertain = any(body.scope.startswith(scope) for scope in side.uncertain)
             is_uncertain = is_uncertain and not any(node.startswith(body.scope) for node in not_computed)

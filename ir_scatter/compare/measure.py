@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ir_scatter.core.arrays import INEXACT, Array, are_equal, in_own_dtype, kind, native, same_bits
+from ir_scatter.core.arrays import INEXACT, Array, are_equal, in_native_dtype, kind, native, same_bits
 from ir_scatter.core.display import record
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.parameters import Parameter
@@ -290,7 +290,7 @@ def measure(
         bound: f64 per element: an additional allowed difference, such as the rounding error of a sum.
         contested: mask of elements that are left out, because the specification allows their value.
     """
-    got, expected = in_own_dtype(got), in_own_dtype(expected)
+    got, expected = in_native_dtype(got), in_native_dtype(expected)
     if got.shape != expected.shape or got.dtype != expected.dtype:
         remark = f"is {got.dtype.name} {show(got.shape)}, "
         remark += f"expected {expected.dtype.name} {show(expected.shape)}"

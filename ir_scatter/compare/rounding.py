@@ -40,7 +40,7 @@ from ir_scatter.compare.guard import (
     whole_tensor,
 )
 from ir_scatter.compare.measure import FRACTION_BITS, PRECISION_BITS, median_magnitude
-from ir_scatter.core.arrays import Array, in_own_dtype
+from ir_scatter.core.arrays import Array, in_native_dtype
 from ir_scatter.core.element_types import ELEMENT_TYPES, dtype, from_dtype
 from ir_scatter.core.errors import Error
 from ir_scatter.core.model import OPENVINO
@@ -709,7 +709,7 @@ def _scatter_without_rounding(
     """
     assert isinstance(step.work, Lookup)
     roles = by_role(step.work, operands)
-    data, updates = in_own_dtype(roles[Role.DATA]), in_own_dtype(roles[Role.UPDATES])
+    data, updates = in_native_dtype(roles[Role.DATA]), in_native_dtype(roles[Role.UPDATES])
     if data.dtype != np.float64:
         return data
     with np.errstate(all="ignore"):

@@ -1,4 +1,4 @@
-"""How results look in a shell or a notebook: safe characters, reprs of one line, HTML tables."""
+"""Text and HTML for shells and notebooks: escaped characters, one-line reprs, tables."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -43,7 +43,7 @@ def visible(text: str, keep: str = "") -> str:
 
 
 def is_seen(character: str) -> bool:
-    """Tell whether a terminal draws a character: no control, no direction mark, not of zero width."""
+    """Return whether a terminal draws a character: no control, no direction mark, not of zero width."""
     return character.isprintable() and not _IGNORABLE.match(character)
 
 
@@ -56,7 +56,7 @@ def without_commands(text: str) -> str:
 
 
 def without_marks(text: str, spelled: str) -> str:
-    """Replace the first "#" of CI commands that may be anywhere in a line, "##[", by another spelling."""
+    """Write the first "#" of each "##[" as `spelled`: "##[" begins CI commands anywhere in a line."""
     return _ANYWHERE.sub(lambda _: spelled, text)
 
 

@@ -211,7 +211,7 @@ def _empty_constant(operand: Operand, reachability: Reachability | None) -> _Emp
             constants.append(value)
             continue
         sources = [] if reachability is None else reachability.results(value)
-        entry = None if reachability is None else reachability.entry(value)
+        entry = None if reachability is None else reachability.outer_source(value)
         if entry is not None:
             source, way = entry
             is_carried = is_carried or way is BodySource.CARRIED

@@ -371,7 +371,7 @@ class Campaign:
                     task = waiting.popleft()
                     round, number = task.round, task.round.number
                     answers, busy = task.answers.result()
-                    refusals.learn(task.refusals)
+                    refusals.merge(task.refusals)
                     skipped = explainer.skipped
                     explainer.judge(round.kind, round.cases, answers)
                     judged = len(round.cases) - (explainer.skipped - skipped)
