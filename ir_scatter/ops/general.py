@@ -28,6 +28,7 @@ _T = TypeVar("_T")
 _Constraints: TypeAlias = tuple[Constraint, ...]
 
 _ONNX_DOMAINS = frozenset({"", "ai.onnx", "ai.onnx.ml", "ai.onnx.preview.training"})
+_MICROSOFT = "com.microsoft"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,7 @@ class GeneralOp(NamedTuple):
 
     Attributes:
         type: as in the specification.
+        domain: that of the operator in ONNX, if it is not one of the standard domains.
         kernel: "module.function" of `ops/general_kernels`, or "module.maker(argument)", where the argument
             is a name in that module or in NumPy ("np.add"), or text in quotes.
         model_kernel: a kernel, spelled in the same way, that only runs of whole models use: its results are
@@ -145,6 +147,7 @@ class GeneralOp(NamedTuple):
     is_part: bool = False
     state: str = ""
     model_kernel: str = ""
+    domain: str = ""
 
     def type_in(self, domain: str) -> str:
         """Return the type in a dialect, "" if the dialect has no such operator."""
@@ -223,7 +226,7 @@ def find(domain: str, type: str) -> GeneralOp | None:
     """Return the row of an operator, None if the table has no such row; an IR writes a type in any case."""
     if domain == OPENVINO:
         return _OPENVINO.get(type.lower())
-    return _ONNX.get(type) if domain in _ONNX_DOMAINS else None
+    return _ONNX.get(("" if domain in _ONNX_DOMAINS else domain, type))
 
 
 def named(type: str) -> GeneralOp:
@@ -249,7 +252,7 @@ def constraints_of(domain: str, type: str) -> _Constraints:
 
 def random_types(domain: str) -> frozenset[str]:
     """Return the types of operators whose outputs are, or may be, random numbers."""
-    return frozenset([row.type_in(domain) for row in ROWS if row.draws]) - {""}
+    return frozenset([row.type_in(domain) for row in ROWS if row.draws and not row.domain]) - {""}
 
 
 def output_shapes(domain: str, type: str, case: ShapeCase) -> list[tuple[int, ...] | None] | None:
@@ -304,6 +307,9 @@ _FOURIER = (Meaning.DIMENSION(1, high=-1), number(2, 4, 8))
 _FRAMES = (Meaning.SIZE(2, of=1, axis=_AT_0), number(3, 1, 2))
 _ENDS = (number(1, -8, -1, _FLOAT), number(2, 1, 8, _FLOAT))
 _SCALES = tuple(number(port, 1, 2, _FLOAT) for port in (1, 4, 6))
+_IMAGE_SIZES = (number(0, 2, 4), number(1, 8, 16))
+_SCALES_2 = tuple(number(port, 1, 2, _FLOAT) for port in (1, 3))
+_SCALES_3 = tuple(number(port, 1, 2, _FLOAT) for port in (2, 5, 7))
 
 _AUTO = "auto_broadcast/"
 _KEEPS = "keep_dims/axes keepdims noop_with_empty_axes"
@@ -337,6 +343,10 @@ _FUNCTIONS = {
 """Functions of single numbers, with their names in NumPy."""
 _CONVOLVING = "strides dilations pads_begin pads_end auto_pad"
 _RECURRING = "hidden_size activations activations_alpha activations_beta clip direction"
+_CHOOSING = (
+    "background_class keep_top_k nms_top_k normalized output_type score_threshold sort_result_across_batch "
+    "sort_result_type"
+)
 _TRAINING = {
     "Adagrad": "decay_factor epsilon norm_coefficient",
     "Adam": "alpha beta epsilon norm_coefficient norm_coefficient_post",
@@ -402,6 +412,16 @@ _convolving = partial(
 )
 _adapting = partial(GeneralOp, constraints=(Meaning.LENGTHS(1, first=2, low=1, high=2),))
 _recurring = partial(GeneralOp, attributes=_RECURRING)
+
+
+def _of_microsoft(module: str, type: str, kernel: str, attributes: str = "", **facts: Any) -> GeneralOp:
+    """Return the row of an operator of com.microsoft, whose kernel is in a module of that name."""
+    name = f"{module}.{kernel}"
+    return GeneralOp(f"/{type}", attributes=attributes, model_kernel=name, domain=_MICROSOFT, **facts)
+
+
+_contributed = partial(_of_microsoft, "microsoft")
+_quantized = partial(_of_microsoft, "microsoft_quantized", makes="other")
 
 ROWS = (
     # moving, copying and slicing
@@ -621,7 +641,16 @@ ROWS = (
         "/MelWeightMatrix", attributes="output_datatype", model_kernel=_reference("MelWeightMatrix"),
         constraints=(number(0, 4, 8), number(1, 16, 32), number(2, 16, 32), number(3, 0, 0), number(4, 4, 8)),
     ),
-    *_each("PriorBox/ PriorBoxClustered/", constraints=(number(0, 2, 4), number(1, 8, 16))),
+    GeneralOp(
+        "PriorBox/",
+        attributes="min_size max_size aspect_ratio flip clip step offset variance scale_all_sizes "
+        "fixed_ratio fixed_size density min_max_aspect_ratios_order",
+        model_kernel="detection.prior_box", constraints=_IMAGE_SIZES,
+    ),
+    GeneralOp(
+        "PriorBoxClustered/", attributes="width height clip step step_w step_h offset variance",
+        model_kernel="detection.prior_box_clustered", constraints=_IMAGE_SIZES,
+    ),
     # element by element, of one input
     _pointwise("Abs", "arithmetic.unary(np.abs)", arithmetic=Arithmetic.CHOICE),
     _pointwise(
@@ -644,6 +673,7 @@ ROWS = (
     _pointwise("Mish", model_kernel="functions.real(mish)"),
     _pointwise("/Reciprocal", attributes="consumed_inputs", model_kernel="functions.real(reciprocal)"),
     _pointwise("Erf", model_kernel="functions.error_function"),
+    _pointwise("ErfInv/", model_kernel="functions.real(inverse_erf)"),
     _pointwise("Sign", model_kernel="arithmetic.unary(np.sign)"),
     _pointwise("Round", attributes="mode/", model_kernel="functions.round_elements"),
     _pointwise("Elu", attributes="alpha/alpha consumed_inputs", model_kernel="functions.parametric(elu)"),
@@ -744,6 +774,7 @@ ROWS = (
     _comparing("NotEqual/", "arithmetic.comparison(np.not_equal)", _AUTO),
     _both("LogicalAnd/And", "arithmetic.logical(np.logical_and)", _AUTO, spelling=_BINARY),
     _both("LogicalOr/Or", "arithmetic.logical(np.logical_or)", _AUTO, spelling=_BINARY),
+    _both("Xor/", "arithmetic.logical(np.logical_xor)", _AUTO),
     _both("LogicalXor/Xor", "arithmetic.logical(np.logical_xor)", _AUTO, spelling=_BINARY),
     _both("BitwiseAnd", attributes=_AUTO, model_kernel="functions.bitwise(np.bitwise_and)"),
     _both("BitwiseOr", attributes=_AUTO, model_kernel="functions.bitwise(np.bitwise_or)"),
@@ -863,7 +894,10 @@ ROWS = (
         "STFT", attributes="transpose_frames/onesided", model_kernel="signal.stft_ir/signal.stft",
         constraints=Each(_FRAMES, (number(1, 1, 2), Meaning.SIZE(3, of=2, axis=_AT_0, low=2, high=4))),
     ),
-    GeneralOp("ISTFT/", constraints=(*_FRAMES, number(4, 8, 16))),
+    GeneralOp(
+        "ISTFT/", attributes="center normalized", model_kernel="signal.inverse_stft",
+        constraints=(*_FRAMES, number(4, 8, 16)),
+    ),
     # networks: matrices, windows, pictures, sequences, bags
     GeneralOp(
         "MatMul", attributes="transpose_a transpose_b/", model_kernel="matrices.matmul",
@@ -889,7 +923,7 @@ ROWS = (
         "/Attention",
         attributes="is_causal kv_num_heads left_window_size q_num_heads qk_matmul_output_mode "
         "right_window_size scale softcap softmax_precision",
-        model_kernel=_reference("Attention"),
+        model_kernel="attention.attention",
         constraints=(Meaning.COUNT(6, of=1, axis=fixed(-2), low=1),),
     ),
     GeneralOp(
@@ -926,8 +960,18 @@ ROWS = (
         model_kernel="windows.transposed_convolution",
     ),
     GeneralOp(
-        "/DeformConv", attributes="dilations group kernel_shape offset_group pads strides",
-        model_kernel="windows.deformable_convolution",
+        "DeformableConvolution/DeformConv",
+        attributes=f"{_CONVOLVING} group deformable_group bilinear_interpolation_pad/"
+        "dilations group kernel_shape offset_group pads strides",
+        model_kernel="windows.deformable_convolution_ir/windows.deformable_convolution",
+    ),
+    GeneralOp(
+        "BinaryConvolution/", attributes=f"{_CONVOLVING} mode pad_value",
+        model_kernel="windows.binary_convolution",
+    ),
+    *(
+        GeneralOp(f"{type}/", model_kernel=f"rearrange.from_planes('{type}')")
+        for type in ("NV12toRGB", "NV12toBGR", "I420toRGB", "I420toBGR")
     ),
     GeneralOp(
         "/CausalConvWithState", attributes="activation", model_kernel=_reference("CausalConvWithState")
@@ -965,18 +1009,61 @@ ROWS = (
     ),
     GeneralOp(
         "ROIAlign/RoiAlign",
-        attributes="/coordinate_transformation_mode mode output_height output_width sampling_ratio "
-        "spatial_scale",
-        model_kernel=f"/{_reference('RoiAlign')}", constraints=(position(2, _AT_0),),
+        attributes="pooled_h pooled_w sampling_ratio spatial_scale mode aligned_mode/"
+        "coordinate_transformation_mode mode output_height output_width sampling_ratio spatial_scale",
+        model_kernel="regions.align", constraints=(position(2, _AT_0),),
     ),
-    GeneralOp("ROIAlignRotated/", constraints=(position(2, _AT_0),)),
-    *_each("ROIPooling/ PSROIPooling/ DeformablePSROIPooling/", constraints=(Meaning.BOXES(1),)),
+    GeneralOp(
+        "ROIAlignRotated/", attributes="pooled_h pooled_w sampling_ratio spatial_scale clockwise_mode",
+        model_kernel="regions.align_rotated", constraints=(position(2, _AT_0),),
+    ),
+    GeneralOp(
+        "ROIPooling/MaxRoiPool",
+        attributes="output_roi output_size pooled_h pooled_w spatial_scale method/pooled_shape spatial_scale",
+        model_kernel="regions.pool", constraints=(Meaning.BOXES(1),),
+    ),
+    GeneralOp(
+        "PSROIPooling/",
+        attributes="output_dim group_size spatial_scale mode spatial_bins_x spatial_bins_y",
+        model_kernel="regions.pool_position_sensitive", constraints=(Meaning.BOXES(1),),
+    ),
+    GeneralOp(
+        "DeformablePSROIPooling/",
+        attributes="output_dim group_size spatial_scale mode spatial_bins_x spatial_bins_y trans_std "
+        "part_size",
+        model_kernel="regions.pool_deformable", constraints=(Meaning.BOXES(1),),
+    ),
+    GeneralOp(
+        "DetectionOutput/",
+        attributes="background_label_id clip_after_nms clip_before_nms code_type confidence_threshold "
+        "decrease_label_id input_height input_width keep_top_k nms_threshold normalized num_classes "
+        "objectness_score share_location top_k variance_encoded_in_target",
+        model_kernel="detection.detection_output",
+    ),
+    GeneralOp(
+        "RegionYolo/", attributes="anchors axis classes coords do_softmax end_axis mask num",
+        model_kernel="detection.region_yolo",
+    ),
+    GeneralOp("ReorgYolo/", attributes="stride", model_kernel="detection.reorg_yolo"),
+    GeneralOp(
+        "Proposal/",
+        attributes="base_size box_coordinate_scale box_size_scale clip_after_nms clip_before_nms feat_stride "
+        "framework infer_probs min_size nms_thresh normalize post_nms_topn pre_nms_topn ratio scale",
+        model_kernel="detection.proposal",
+    ),
     GeneralOp(
         "NonMaxSuppression",
         attributes="box_encoding sort_result_descending output_type/center_point_box",
         model_kernel="order.non_max_suppression", constraints=(number(2, 1, 4), number(3, 0, 1)),
     ),
-    GeneralOp("MulticlassNms/", constraints=(number(2, 1, 1),)),
+    GeneralOp(
+        "MulticlassNms/", attributes=f"{_CHOOSING} iou_threshold nms_eta",
+        model_kernel="detection.multiclass_nms", constraints=(number(2, 1, 1),),
+    ),
+    GeneralOp(
+        "MatrixNms/", attributes=f"{_CHOOSING} decay_function gaussian_sigma post_threshold",
+        model_kernel="detection.matrix_nms",
+    ),
     GeneralOp(
         "Interpolate/",
         attributes="mode shape_calculation_mode coordinate_transformation_mode nearest_mode antialias "
@@ -1034,14 +1121,21 @@ ROWS = (
     ),
     _recurring("RNNCell/", model_kernel="recurrent.rnn_cell"),
     GeneralOp(
-        "CTCLoss/",
+        "CTCLoss/", attributes="ctc_merge_repeated preprocess_collapse_repeated unique",
+        model_kernel="detection.connectionist_loss",
         constraints=(
             Meaning.SIZE(1, axis=_AT_1), position(2, _AT_2), Meaning.COUNT(3, of=2, axis=_AT_1, low=1),
             position(4, _AT_2),
         ),
     ),
     GeneralOp(
-        "CTCGreedyDecoderSeqLen/", constraints=(Meaning.COUNT(1, axis=_AT_1, low=1), position(2, _AT_2)),
+        "CTCGreedyDecoder/", attributes="ctc_merge_repeated merge_repeated",
+        model_kernel="detection.greedy_decoder", constraints=(number(1, 1, 1),),
+    ),
+    GeneralOp(
+        "CTCGreedyDecoderSeqLen/", attributes="classes_index_type merge_repeated sequence_length_type",
+        model_kernel="detection.greedy_decoder_of_lengths",
+        constraints=(Meaning.COUNT(1, axis=_AT_1, low=1), position(2, _AT_2)),
     ),
     GeneralOp(
         "EmbeddingBagOffsets/", attributes="reduction", model_kernel="bags.offsets",
@@ -1067,7 +1161,10 @@ ROWS = (
         "SegmentMax/", attributes="fill_mode", model_kernel="bags.segment_max",
         constraints=(Meaning.SEGMENTS(1, of=2), Meaning.LENGTH(2, axis=_AT_0, low=2, high=4)),
     ),
-    GeneralOp("SparseFillEmptyRows/", constraints=(number(1, 4, 8), number(2, 0, 3))),
+    GeneralOp(
+        "SparseFillEmptyRows/", model_kernel="bags.fill_empty_rows",
+        constraints=(number(1, 4, 8), number(2, 0, 3)),
+    ),
     # training, and models of trees and lines
     *(
         GeneralOp(
@@ -1091,6 +1188,132 @@ ROWS = (
     # state that persists between inferences
     GeneralOp("ReadValue/", attributes="variable_id variable_type variable_shape", state="read"),
     GeneralOp("Assign/", attributes="variable_id", state="written"),
+    # the domain com.microsoft, and operators of old versions that onnxruntime has
+    _contributed("FusedMatMul", "fused_matmul", "alpha transA transB transBatchA transBatchB"),
+    _contributed("TransposeMatMul", "fused_matmul", "alpha transA transB"),
+    _contributed(
+        "FusedGemm", "fused_gemm",
+        "activation activation_alpha activation_beta activation_gamma alpha beta transA transB",
+        shape=shapes.general_product,
+    ),
+    _contributed(
+        "FusedConv", "fused_convolution",
+        "activation activation_params auto_pad dilations group kernel_shape pads strides",
+        shape=shapes.convolution,
+    ),
+    _contributed("Gelu", "biased(gelu_of)", shape=shapes.same, is_pointwise=True),
+    _contributed("BiasGelu", "biased(gelu_of)"),
+    _contributed("FastGelu", "biased(fast_gelu_of)"),
+    _contributed("QuickGelu", "quick_gelu", "alpha", shape=shapes.same, is_pointwise=True),
+    _contributed("BiasSplitGelu", "bias_split_gelu"),
+    _contributed("BiasAdd", "bias_add"),
+    _contributed("SkipLayerNormalization", "skip_layer_normalization", "epsilon", shape=shapes.same),
+    _contributed("SkipSimplifiedLayerNormalization", "skip_rms_normalization", "epsilon", shape=shapes.same),
+    _contributed(
+        "EmbedLayerNormalization", "embed_layer_normalization", "epsilon mask_index_type",
+        constraints=(
+            position(0, _AT_0, of=2), position(1, _AT_0, of=4), number(7, 1, 1), position(8, _AT_0, of=3),
+        ),
+    ),
+    _contributed("GroupNorm", "group_norm", "activation channels_last epsilon groups", shape=shapes.same),
+    _contributed(
+        "SkipGroupNorm", "skip_group_norm", "activation channels_last epsilon groups", shape=shapes.same
+    ),
+    _contributed(
+        "RotaryEmbedding", "rotary_embedding",
+        "interleaved is_packed_batching num_heads rotary_embedding_dim scale", shape=shapes.same,
+        constraints=(position(1, _AT_0, of=2),),
+    ),
+    _contributed(
+        "Attention", "attention",
+        "do_rotary mask_filter_value num_heads past_present_share_buffer qkv_hidden_sizes "
+        "rotary_embedding_dim scale unidirectional",
+        constraints=(number(3, 1, 1),),
+    ),
+    _contributed(
+        "MultiHeadAttention", "multi_head_attention", "mask_filter_value num_heads scale unidirectional",
+        constraints=(number(4, 1, 1),),
+    ),
+    _contributed(
+        "GroupQueryAttention", "group_query_attention",
+        "causal do_rotary k_norm_epsilon k_quant_type kv_cache_bit_width kv_num_heads local_window_size "
+        "num_heads q_norm_epsilon qk_norm_epsilon qk_output rotary_interleaved scale sliding_window_cache "
+        "smooth_softmax softcap v_quant_type",
+        constraints=(position(9, _AT_0, of=7),),
+    ),
+    _contributed(
+        "MoE", "mixture_of_experts",
+        "activation_alpha activation_beta activation_type k normalize_routing_weights swiglu_fusion "
+        "swiglu_limit swiglu_limit_after_activation use_sparse_mixer", shape=shapes.same,
+    ),
+    _contributed("Inverse", "latest('matrices.inverse')", shape=shapes.same),
+    _contributed("Trilu", "latest('rearrange.triangle')", "upper", shape=shapes.same),
+    _contributed("Pad", "latest('rearrange.pad')", "mode", constraints=(Meaning.PADS(1),)),
+    _contributed("GridSample", "latest('resize.grid_sample')", "align_corners mode padding_mode"),
+    _contributed("GatherND", "latest('select.gather_nd')", constraints=(Meaning.COORDINATES(1),)),
+    _contributed("ExpandDims", "expand_dims", constraints=(number(1, 0, 0),)),
+    _contributed("Unique", "unique"),
+    _contributed("Range", "number_range", makes="other", rank=1),
+    _contributed("CDist", "squared_distances", "metric"),
+    _contributed("IsAllFinite", "is_all_finite", "isinf_only isnan_only", rank=0, makes="boolean"),
+    *(
+        _quantized(f"QLinear{type}", f"binary(np.{name})", shape=shapes.elementwise, constraints=_SCALES)
+        for type, name in {"Add": "add", "Mul": "multiply"}.items()
+    ),
+    *(
+        _quantized(f"QLinear{type}", f"unary({name})", attributes, constraints=_SCALES_2, shape=rule)
+        for type, name, attributes, rule in (
+            ("LeakyRelu", "leaky_relu", "alpha", shapes.same),
+            ("Sigmoid", "sigmoid_of", "", shapes.same),
+            ("Softmax", "softmax", "axis opset", shapes.same),
+            ("ReduceMean", "mean_of", "axes keepdims", None),
+            ("GlobalAveragePool", "global_mean", "channels_last", None),
+            (
+                "AveragePool", "average",
+                "auto_pad ceil_mode channels_last count_include_pad kernel_shape pads strides", None,
+            ),
+        )
+    ),
+    _quantized("QLinearWhere", "select", constraints=_SCALES_3),
+    _quantized("QLinearConcat", "concat", "axis", constraints=(number(0, 1, 2, _FLOAT),)),
+    _quantized(
+        "QLinearConv", "convolution",
+        "auto_pad channels_last dilations group kernel_shape pads strides", constraints=_SCALES,
+    ),
+    _quantized(
+        "QuantizeLinear", "quantize", "axis", shape=shapes.same, constraints=(number(1, 1, 2, _FLOAT),)
+    ),
+    _quantized("DequantizeLinear", "dequantize", "axis", shape=shapes.same),
+    _quantized("MatMulIntegerToFloat", "integer_product_to_float"),
+    _quantized("DynamicQuantizeMatMul", "dynamically_quantized_product"),
+    _quantized("QGemm", "gemm", "alpha transA transB", constraints=(number(7, 1, 2, _FLOAT),)),
+    _quantized(
+        "QAttention", "attention",
+        "do_rotary mask_filter_value num_heads past_present_share_buffer scale unidirectional",
+    ),
+    _quantized("MatMulNBits", "product_of_few_bits", "K N accuracy_level bits block_size weight_prepacked"),
+    _quantized("MatMulBnb4", "product_of_4_bit_floats", "K N block_size quant_type training_mode transB"),
+    _quantized(
+        "GatherBlockQuantized", "gather_blocks", "bits block_size gather_axis quantize_axis",
+        constraints=(position(1, Axis("gather_axis", 0)),),
+    ),
+    _quantized(
+        "QMoE", "quantized_mixture_of_experts",
+        "accuracy_level activation_alpha activation_beta activation_type block_size expert_weight_bits "
+        "fc1_expert_weight_bits fc2_expert_weight_bits fc3_expert_weight_bits k normalize_routing_weights "
+        "quant_type swiglu_fusion swiglu_limit swiglu_limit_after_activation use_sparse_mixer "
+        "weights_prepacked",
+    ),
+    _keeping_shape(
+        "/SimplifiedLayerNormalization", attributes="axis epsilon stash_type",
+        model_kernel="microsoft.simplified_layer_normalization",
+    ),
+    _pointwise("/Affine", attributes="alpha beta", model_kernel="microsoft.affine"),
+    _pointwise("/Scale", attributes="scale", model_kernel="microsoft.scale"),
+    _keeping_shape("/ImageScaler", attributes="bias scale", model_kernel="microsoft.image_scaler"),
+    _pointwise("/ScaledTanh", attributes="alpha beta", model_kernel="microsoft.scaled_tanh"),
+    _pointwise("/ParametricSoftplus", attributes="alpha beta", model_kernel="microsoft.parametric_softplus"),
+    _moving("/Crop", attributes="border scale", model_kernel="microsoft.crop"),
 )  # fmt: skip
 
 _FOLDED = (
@@ -1111,4 +1334,4 @@ _NOT_FOLDED = (
 _FOLDS = {**dict.fromkeys(_FOLDED.split(), True), **dict.fromkeys(_NOT_FOLDED.split(), False)}
 
 _OPENVINO = {type.lower(): row for row in ROWS if (type := row.type_in(OPENVINO))}
-_ONNX = {type: row for row in ROWS if (type := row.type_in(""))}
+_ONNX = {(row.domain, type): row for row in ROWS if (type := row.type_in(""))}

@@ -111,3 +111,24 @@ def segment_max(case: KernelCase) -> Array:
 
 def _lowest(data: Array) -> Any:
     return np.finfo(data.dtype).min if data.dtype.kind == "f" else extreme(data.dtype, is_lowest=True)
+
+
+def fill_empty_rows(case: KernelCase) -> tuple[Array, ...]:
+    """Add an element of the default value to each row of a sparse matrix that has none.
+
+    The outputs are indices [n, 2], sorted by row, values, and which rows were empty.
+    """
+    values, shape, indices, default = case.arrays(4)
+    count = int(shape.reshape(-1)[0])
+    if indices.ndim != 2 or indices.shape[1] != 2:
+        raise UnsupportedCase(f"indices has shape {show(indices.shape)}, expected pairs")
+    rows = indices[:, 0]
+    if rows.size and not (rows.min() >= 0 and rows.max() < count):
+        raise UnsupportedCase(f"a row is out of range, expected 0 to {count - 1}")
+    is_empty = np.bincount(rows.astype(np.int64), minlength=count) == 0
+    added = np.zeros((int(is_empty.sum()), 2), indices.dtype)
+    added[:, 0] = np.flatnonzero(is_empty)
+    every = np.concatenate([indices, added])
+    order = np.argsort(every[:, 0], kind="stable")
+    filled = np.concatenate([values, np.full(len(added), default.reshape(()), values.dtype)])
+    return every[order], filled[order], is_empty

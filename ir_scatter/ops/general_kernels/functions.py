@@ -145,6 +145,23 @@ def error_function(case: KernelCase) -> Array:
     return narrow(erf(widen(data)), data.dtype)
 
 
+_SERIES = 0.147
+"""A constant of Winitzki's approximation of the inverse error function, good to three digits."""
+
+
+def inverse_erf(data: Array) -> Array:
+    """Return the inverse of the error function: an approximation, improved by Newton's method in f64."""
+    numbers = data.astype(np.float64)
+    square = np.log1p(-numbers * numbers)
+    first = 2 / (np.pi * _SERIES) + square / 2
+    result = np.copysign(np.sqrt(np.sqrt(first * first - square / _SERIES) - first), numbers)
+    for _ in range(4):
+        step = (_erf_of_f64(result) - numbers) * (np.pi**0.5 / 2) * np.exp(result * result)
+        result = np.where(np.isfinite(step), result - step / (1 + result * step), result)
+    ends = np.where(np.abs(numbers) == 1, np.copysign(np.inf, numbers), np.nan)
+    return np.where(np.abs(numbers) < 1, result, ends).astype(data.dtype)
+
+
 # Activations.
 
 

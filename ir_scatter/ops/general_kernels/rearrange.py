@@ -8,6 +8,7 @@ import numpy as np
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.shapes import show
 from ir_scatter.ops.general_kernels.base import (
+    Kernel,
     KernelCase,
     UnsupportedCase,
     narrow,
@@ -389,3 +390,41 @@ def extract_patches(case: KernelCase) -> Array:
         ]
         parts.append(padded[(slice(None), slice(None), *slices)])
     return np.concatenate(parts, 1)
+
+
+# Colours.
+
+_FROM_YUV = np.array([[1.164, 0.0, 1.596], [1.164, -0.391, -0.813], [1.164, 2.018, 0.0]])
+"""Rows: red, green, blue; columns: brightness less 16, and the two colour planes less 128."""
+
+
+def from_planes(type: str) -> Kernel:
+    """Return the kernel that converts the planes of a picture, in one tensor or several, to colours."""
+    is_joined, is_reversed = type.startswith("NV12"), type.endswith("BGR")
+
+    def kernel(case: KernelCase) -> Array:
+        planes = case.arrays()
+        bright, colours = _planes(planes, is_joined=is_joined)
+        spread = colours.repeat(2, 1).repeat(2, 2)
+        whole = np.concatenate([widen(bright), widen(spread)], -1)
+        work = whole.astype(np.result_type(whole.dtype, np.float32)) - np.array([16, 128, 128], np.float32)
+        output = np.clip(work @ _FROM_YUV.astype(work.dtype).T, 0, 255)
+        if planes[0].dtype == np.uint8:
+            output = np.rint(output)
+        return narrow(output[..., ::-1] if is_reversed else output, planes[0].dtype)
+
+    return kernel
+
+
+def _planes(planes: list[Array], *, is_joined: bool) -> tuple[Array, Array]:
+    """Return brightness [batch, rows, columns, 1] and colours [batch, rows / 2, columns / 2, 2]."""
+    if len(planes) > 1:
+        return planes[0], np.concatenate(planes[1:], -1)
+    (whole,) = planes
+    batch, total, columns, _ = whole.shape
+    rows = total * 2 // 3
+    rest = whole[:, rows:].reshape(batch, -1)
+    if is_joined:
+        return whole[:, :rows], rest.reshape(batch, rows // 2, columns // 2, 2)
+    halves = rest.reshape(batch, 2, rows // 2, columns // 2)
+    return whole[:, :rows], halves.transpose(0, 2, 3, 1)

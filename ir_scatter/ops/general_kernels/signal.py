@@ -136,6 +136,42 @@ def stft_ir(case: KernelCase) -> Array:
     return narrow(output if data.ndim > 1 else output[0], data.dtype)
 
 
+def inverse_stft(case: KernelCase) -> Array:
+    """Compute ISTFT of an IR: add up overlapping frames, and divide by the sum of squared windows."""
+    data, window = case.arrays(2)
+    require_kind(REAL, data, window)
+    size, step = case.integer(2), case.integer(3)
+    numbers = _complex(widen(data))
+    numbers = numbers.reshape(-1, *numbers.shape[-2:])  # [batch, size / 2 + 1, frames]
+    if not 0 < window.size <= size or step < 1 or numbers.shape[1] != size // 2 + 1:
+        raise UnsupportedCase(f"frame_size is {size}, frame_step {step}, and data {show(data.shape)}")
+    before = (size - window.size) // 2
+    full = np.pad(widen(window), (before, size - window.size - before))
+    frames = np.fft.irfft(numbers, size, axis=1)
+    if case.attributes.boolean("normalized"):
+        frames = frames * size**0.5
+    count = frames.shape[2]
+    length = size + step * (count - 1)
+    signal, weight = np.zeros((len(frames), length), frames.dtype), np.zeros(length, frames.dtype)
+    for number in range(count):
+        place = slice(number * step, number * step + size)
+        signal[:, place] += frames[:, :, number] * full
+        weight[place] += full * full
+    signal = np.where(weight > _LEAST_WEIGHT, signal / np.where(weight > _LEAST_WEIGHT, weight, 1), 0)
+    is_centred, length_needed = case.attributes.boolean("center"), case.integer(4) if case.has(4) else None
+    if is_centred:
+        signal = signal[:, size // 2 :]
+    if length_needed is not None:
+        signal = np.pad(signal[:, :length_needed], [(0, 0), (0, max(0, length_needed - signal.shape[1]))])
+    elif is_centred:
+        signal = signal[:, : length - size // 2 * 2]
+    return narrow(signal if data.ndim > 3 else signal[0], data.dtype)
+
+
+_LEAST_WEIGHT = 1e-11
+"""Where squared windows add up to less, nothing is known of the signal, and it is 0."""
+
+
 def stft(case: KernelCase) -> Array:
     """Compute STFT of ONNX: frames of a signal, times a window, transformed, by default to their half."""
     data = case.array(0)

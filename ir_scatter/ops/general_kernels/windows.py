@@ -1,7 +1,7 @@
 """Kernels that slide windows over pictures: convolutions, transposed convolutions and pooling."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product as combinations
 from math import ceil, prod
 from typing import Any
@@ -10,6 +10,7 @@ import numpy as np
 
 from ir_scatter.core.arrays import Array, extreme
 from ir_scatter.core.shapes import show
+from ir_scatter.ops.attributes import Attributes
 from ir_scatter.ops.general_kernels.base import (
     NUMERIC,
     REAL,
@@ -368,6 +369,58 @@ def deformable_convolution(case: KernelCase) -> Array:
     if case.has(3):
         result = result + widen(case.array(3)).reshape(1, -1, 1, 1)
     return narrow(result, type)
+
+
+def deformable_convolution_ir(case: KernelCase) -> Array:
+    """Compute DeformableConvolution of an IR; unless pads are interpolated, places outside give zeros."""
+    data, offsets, weights = case.arrays(3)
+    type, rank = data.dtype, data.ndim - 2
+    parts, groups = (case.attributes.integer(name, 1) for name in ("deformable_group", "group"))
+    before, after = _pads(case, rank)
+    windows = make_windows(case, data.shape[2:], weights.shape[2:])
+    pads = [*before, *after] if auto_pad(case) not in {"same_upper", "same_lower"} else []
+    written = {
+        "strides": windows.strides, "dilations": windows.dilations, "group": groups, "offset_group": parts,
+        "pads": pads or [*windows.before, *windows.after],
+    }  # fmt: skip
+    mask = case.array(3) if case.has(3) else None
+    if not case.attributes.boolean("bilinear_interpolation_pad", False):
+        offsets, kept = _held_inside(windows, data.shape[2:], widen(offsets), parts)
+        mask = kept.astype(offsets.dtype) if mask is None else widen(mask) * kept
+    arrays = [widen(data), widen(weights), widen(offsets), None, mask]
+    inner = KernelCase(
+        tuple(arrays), Attributes(written), True, 22, case.output_count, case.element_limit
+    )  # fmt: skip
+    return narrow(deformable_convolution(inner), type)
+
+
+def _held_inside(windows: Windows, sizes: Sequence[int], offsets: Array, parts: int) -> tuple[Array, Array]:
+    """Return offsets whose places do not pass the last element, and a mask of the places inside."""
+    batch = offsets.shape[0]
+    moves = offsets.reshape(batch, parts, prod(windows.kernel), 2, *windows.counts).copy()
+    inside = np.ones((batch, parts, prod(windows.kernel), *windows.counts), np.bool_)
+    for number, place in enumerate(combinations(*map(range, windows.kernel))):
+        bases = np.ix_(*_positions_at(windows, place))
+        for axis, (base, size) in enumerate(zip(bases, sizes, strict=True)):
+            position = base + moves[:, :, number, axis]
+            inside[:, :, number] &= (position >= 0) & (position < size)
+            moves[:, :, number, axis] = np.minimum(position, size - 1) - base
+    return moves.reshape(offsets.shape), inside.reshape(batch, -1, *windows.counts)
+
+
+def binary_convolution(case: KernelCase) -> Array:
+    """Compute BinaryConvolution: count where signs of data and bits of weights agree, less where not."""
+    data, weights = case.array(0), case.array(1)
+    case.attributes.text("mode", None, {"xnor-popcount"})
+    bits = widen(weights)
+    windows = make_windows(case, data.shape[2:], weights.shape[2:])
+    if any(dilation != 1 for dilation in windows.dilations):
+        raise UnsupportedCase("dilations other than 1 are not computed")
+    pad = case.attributes.number("pad_value", 0.0)
+    signs = np.where(windows.pad(widen(data), pad) > 0, 1.0, -1.0)
+    none = (0,) * len(windows.kernel)
+    inner = replace(windows, before=none, after=none, pads_end=none)
+    return narrow(convolve(case, signs, np.where(bits > 0, 1.0, -1.0), inner, 1), data.dtype)
 
 
 def _sampled(picture: Array, sizes: Sequence[int], rows: Array, columns: Array) -> Array:
