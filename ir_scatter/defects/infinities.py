@@ -46,8 +46,8 @@ def infinite_constants(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's CPU plugin stores infinite bf16 constants as the largest f32, and sometimes f16 ones too.
 
     Results computed from them are finite: a mean with 0 is half of the largest f32, and a product with 0 is 0
-    instead of NaN. If nothing is computed, and in most sums, rounding to infinity hides the defect.
-    Processors that compute in bf16 natively may not show it.
+    instead of NaN. If nothing is computed, and in most sums, rounding the result to bf16 gives infinity again
+    and hides the defect. Processors that compute in bf16 natively may not show it.
     """
     when = {
         Reduction.MEAN: "it is averaged with a finite number",

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ir_scatter.core.arrays import Array, in_own_dtype
+from ir_scatter.core.arrays import Array, in_native_dtype
 from ir_scatter.core.model import OPENVINO
 from ir_scatter.core.tensors import Constant
 from ir_scatter.ops.attributes import Attributes
@@ -122,7 +122,7 @@ def _case(
     unknown = sorted(set(attributes) - set(op.attributes_in(domain)))
     if unknown:
         raise UnsupportedCase(f"attribute {unknown[0]} is not known")
-    operands = tuple(None if array is None else in_own_dtype(array) for array in inputs)
+    operands = tuple(None if array is None else in_native_dtype(array) for array in inputs)
     loaded = Attributes(_loaded(attributes))
     return KernelCase(operands, loaded, domain != OPENVINO, opset, output_count, element_limit)
 

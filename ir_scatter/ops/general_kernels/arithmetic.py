@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ir_scatter.core.arrays import Array, extreme, in_own_dtype, kind
+from ir_scatter.core.arrays import Array, extreme, in_native_dtype, kind
 from ir_scatter.core.element_types import ElementType, from_dtype
 from ir_scatter.core.shapes import show
 from ir_scatter.ops.general_kernels.base import (
@@ -326,7 +326,7 @@ def constant_of_shape(case: KernelCase) -> Array:
     value = case.attributes.value("value", np.zeros(1, np.float32))
     if not isinstance(value, np.ndarray) or value.size != 1:
         raise UnsupportedCase(f"value is {value}, expected a tensor of one element")
-    return np.broadcast_to(in_own_dtype(value).reshape(()), case.integers(0))
+    return np.broadcast_to(in_native_dtype(value).reshape(()), case.integers(0))
 
 
 # Along axes.
