@@ -168,10 +168,16 @@ def outside(place: Path) -> None:
         (damage("model.onnx"), "the model cannot be read"),
         (damage("inputs.npz"), ""),
         (outside, "the model has weights in other files"),
-        (changed_case(inputs={"data": {"type": {"name": "f31"}, "shape": []}}), "does not say"),
-        (changed_case(inputs={"data": {"type": {"name": "f32"}, "shape": ["x"]}}), "does not say"),
-        (changed_case(inputs=[]), "does not say"),
-        (changed_case(output='"""'), "does not say"),
+        (
+            changed_case(inputs={"data": {"type": {"name": "f31"}, "shape": []}}),
+            "does not describe its inputs",
+        ),
+        (
+            changed_case(inputs={"data": {"type": {"name": "f32"}, "shape": ["x"]}}),
+            "does not describe its inputs",
+        ),
+        (changed_case(inputs=[]), "does not describe its inputs"),
+        (changed_case(output='"""'), "does not describe its inputs"),
     ],
 )
 def test_a_folder_that_is_not_what_it_should_be(
