@@ -1,4 +1,4 @@
-"""Findings of the fuzzer in a few lines each, and a summary of the campaign."""
+"""Findings of the fuzzer as text, and a summary of the campaign."""
 
 from ir_scatter.core.words import counted
 from ir_scatter.fuzz.campaign import Campaign
