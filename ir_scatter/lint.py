@@ -66,6 +66,8 @@ class FileResult:
     passed_over: str = ""
     neighbourhoods: "Mapping[Location, Neighbourhood]" = field(default_factory=dict)
     proofs: Mapping[str, int] = field(default_factory=dict)
+    by_target: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    """(scope of a node, code of a known defect) by device and release, if several are compared."""
 
 
 class KnownFindings(NamedTuple):
@@ -261,6 +263,18 @@ def _check(name: str, source: Source, options: Options) -> FileResult:
     result = file_result(model, reported)
     if options.counts_proofs or options.given or options.targets:
         result = replace(result, proofs=count_proofs(model, check.facts))
+    if len(options.targets) > 1:
+        from ir_scatter.portability import nodes_by_target, portability_to
+
+        codes, ignored = code_prefixes(options.select) or ("",), code_prefixes(options.ignore)
+        result = replace(
+            result,
+            by_target=nodes_by_target(
+                check,
+                portability_to(options.targets).targets,
+                lambda code: code.startswith(codes) and not code.startswith(ignored),
+            ),
+        )
     if not options.with_neighbourhoods:
         return result
     from ir_scatter.analysis.neighbourhood import neighbourhoods  # imported here, as only pictures need it

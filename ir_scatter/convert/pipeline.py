@@ -19,7 +19,7 @@ from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef, Severity
 from ir_scatter.core.errors import UnreadableModel, UsageError
 from ir_scatter.core.memory import collector_paused
 from ir_scatter.core.model import ONNX, OPENVINO, Function, Model, Node, OpKey
-from ir_scatter.core.parameters import Parameter
+from ir_scatter.core.parameters import Invocation, Parameter
 from ir_scatter.core.suggestions import did_you_mean
 from ir_scatter.core.words import counted
 from ir_scatter.ops.lookup import SPECS, find, scatter_types
@@ -448,7 +448,8 @@ def _matching(
         ]
         if not named:
             guess = did_you_mean(pattern, [name for both in names for name in both])
-            raise UsageError(f"no scatter node is named {pattern!r}{guess}; `ir-scatter inspect` lists them")
+            lister = Invocation("inspect", {})
+            raise UsageError(f"no scatter node is named {pattern!r}{guess}; `{lister}` lists them")
         chosen.update(named)
     return [candidates[at] for at in sorted(chosen)]
 

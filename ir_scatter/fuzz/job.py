@@ -10,7 +10,7 @@ from typing import Any
 
 from ir_scatter.core.errors import UsageError, explained
 from ir_scatter.core.files import read_regular
-from ir_scatter.core.parameters import Parameter
+from ir_scatter.core.parameters import Invocation, Parameter
 from ir_scatter.fuzz.campaign import Campaign, FuzzPlan, operators, read_report
 from ir_scatter.fuzz.explain import FuzzFinding
 from ir_scatter.fuzz.findings import RECORD, write_finding
@@ -141,7 +141,7 @@ def _available(names: Sequence[str], directory: Directory) -> list[Runner]:
         elif names:
             raise UnavailableRunner(f"{runner.name} cannot run here: {availability.why_not}")
     if not runners:
-        raise UnavailableRunner("no runtime can run here; `ir-scatter devices` says why")
+        raise UnavailableRunner(f"no runtime can run here; `{Invocation('devices', {})}` says why")
     return list(runners.values())
 
 

@@ -43,6 +43,9 @@ def render(
         codes = [*dict.fromkeys(visible(diagnostic.code) for diagnostic in report.diagnostics())]
         if codes:
             closing += page.fold(_closing(codes))
+        if any(len(file.by_target) > 1 for file in report.files):
+            for line in phrases.changes_of_targets(report):
+                closing += page.fold(line, rest="    ")
         if hint and not codes and any(file.scatter_nodes for file in report.files):
             closing += page.fold(hint)
         blocks.append("\n".join(closing))
