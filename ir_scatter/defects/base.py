@@ -99,7 +99,7 @@ class Symptom(StrEnum):
         verb="differ from run to run",
         does="gives results that may change from run to run",
         result=Result.WRONG,
-        group="wrong values",
+        group="results that may change from run to run",
         style="nondeterministic",
         meaning="The same inputs give different results.",
         is_of_numbers=True,
@@ -355,6 +355,11 @@ class Defect:
     def breaks(self) -> frozenset[str]:
         """The names of the rules that its probes break; affected nodes may break them as well."""
         return frozenset([probe.breaks for probe in self.probes if probe.breaks])
+
+    def word_of(self, result: Result | None) -> str:
+        """Return a result of its probes in words: "varies" if results change, which need not be wrong."""
+        is_varying = self.symptom is Symptom.NONDETERMINISTIC and result is Result.WRONG
+        return "varies" if is_varying else str(result)
 
     def may_repeat(self, result: Result, other: Result | None) -> bool:
         """Return whether repeating a probe that gave `other` may give `result`."""

@@ -94,11 +94,11 @@ def state(checked: DefectCheck) -> str:
     elif not is_other:
         words = "present" if checked.is_here else "absent"
     elif checked.is_here:
-        words = f"{'present' if checked.before.is_bad else 'new'}: {checked.result}"
+        words = f"{'present' if checked.before.is_bad else 'new'}: {checked.defect.word_of(checked.result)}"
     else:
         words = "gone"
     if is_other or (checked.differs and checked.result is None):
-        words += f", recorded: {checked.before.result}"
+        words += f", recorded: {checked.defect.word_of(checked.before.result)}"
     if checked.before.basis is Basis.UNTESTED:
         words += ", untested before"
     if checked.is_unlike:

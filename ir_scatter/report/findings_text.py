@@ -46,7 +46,7 @@ def render(
         if any(len(file.by_target) > 1 for file in report.files):
             for line in phrases.changes_of_targets(report):
                 closing += page.fold(line, rest="    ")
-        if hint and not codes and any(file.scatter_nodes for file in report.files):
+        if hint and not codes and report.known is None and any(file.scatter_nodes for file in report.files):
             closing += page.fold(hint)
         blocks.append("\n".join(closing))
     return "\n\n".join(blocks) + "\n" if blocks else ""

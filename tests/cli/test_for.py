@@ -564,3 +564,20 @@ def test_help_names_no_conversion_that_is_refused(cli: Cli) -> None:
     for finding in findings:
         command = str(finding["help"]).partition(": ir-scatter ")[2]
         assert not command or cli(*shlex.split(command), "--dry-run").code == 0
+
+
+def test_two_releases_say_what_is_different(cli: Cli, elsewhere: Path) -> None:
+    shutil.copy(SAMPLES / "operators" / "scatter_update_3_matrix_of_indices.xml", "a.xml")
+    shutil.copy(SAMPLES / "operators" / "scatter_nd_update_15_none.xml", "b.xml")
+    releases = [word for name in ("CPU@2024.6", "CPU@2026.4.1") for word in ("--for", name)]
+    done = cli("validate", "a.xml", "b.xml", *releases)
+    lines = done.out.splitlines()
+    (start,) = [at for at, line in enumerate(lines) if line.startswith("new in openvino:CPU 2026.4.1: ")]
+    assert lines[start].endswith("(as in openvino:CPU 2024.6)")
+    assert "DEV143" in lines[start].partition(";")[0]
+    assert lines[start + 1] == "  a.xml: scatter +DEV143"
+    same = cli("validate", "a.xml", "--for", "CPU@2026.4.1", "--for", "CPU@2026.4.1")
+    assert "new in" not in same.out
+    left_out = cli("validate", "a.xml", *releases, "--ignore", "DEV143")
+    assert "new in openvino:CPU 2026.4.1: none; gone: none; same: " in left_out.out
+    assert "new in" not in cli("validate", "a.xml", *releases, "-q").out
