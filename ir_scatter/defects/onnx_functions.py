@@ -39,7 +39,7 @@ class _Calls(NamedTuple):
         Probe("tuples", "ScatterND-16", (4,), [[2]], (1,), None, in_function=True),
     ),
     near=(Probe("inlined", "ScatterElements-18", (4,), [2], (1,), 0),),
-    avoid="inline functions (`onnx.inliner.inline_local_functions`)",
+    avoid="inline the functions",
     stays=True,
 )
 def local_functions_refused(scatter: ScatterNode) -> Meeting | None:

@@ -81,6 +81,8 @@ def _summary(done: ConversionRun) -> str:
         outcome = f"copied unchanged to {visible(done.written)}" if done.written else "nothing written"
         return f"nothing to convert; {outcome}"
     parts = [f"{counted(len(conversion.converted), 'node')} converted"]
+    if conversion.inlined:
+        parts.append(f"{counted(len(conversion.inlined), 'function')} inlined")
     if conversion.refused:
         parts.append(f"{len(conversion.refused)} refused")
     if conversion.verified:
