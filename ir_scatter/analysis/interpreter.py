@@ -417,9 +417,9 @@ class Forward(ABC, Generic[Cell]):
         """Compute the outputs of a graph; `cells` are its inputs, followed by its captured values."""
         keys = [*(input.key for input in plan.inputs), *plan.captured]
         values: dict[Key, Cell | None] = dict(zip(keys, cells, strict=True))
-        for count, step in enumerate(plan.steps):
+        for done, step in enumerate(plan.steps):
             if self.deadline is not None and not plan.is_body:
-                self._check_deadline(step, count, len(plan.steps))
+                self._check_deadline(step, done, len(plan.steps))
             arguments = [None if key is None else self.fetch(plan, values, key) for key in step.inputs]
             outputs = self.step(step, arguments)
             for number, key in enumerate(step.outputs):
@@ -569,10 +569,10 @@ class Forward(ABC, Generic[Cell]):
                 results.append(initial[0])
         return results
 
-    def _check_deadline(self, step: Step, count: int, total: int) -> None:
+    def _check_deadline(self, step: Step, done: int, total: int) -> None:
         """Raise OutOfTime between two nodes of the main graph if the deadline has passed."""
         if self.deadline is not None and time.monotonic() > self.deadline:
-            message = f"the time is over after {count} of {counted(total, 'node')}, before {step.node.scope}"
+            message = f"the time is over after {done} of {counted(total, 'node')}, before {step.node.scope}"
             raise OutOfTime(message, step.node.location)
 
     def _check_time(self, step: Step, started: float, done: int, limit: int | None) -> None:

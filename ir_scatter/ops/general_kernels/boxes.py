@@ -3,6 +3,8 @@
 Boxes are [n, 4]: the two lower coordinates, and the two upper ones.
 """
 
+from typing import Any
+
 import numpy as np
 
 from ir_scatter.core.arrays import Array
@@ -17,10 +19,10 @@ def areas_of(boxes: Array, unit: float = 0.0) -> Array:
 def overlaps(box: Array, boxes: Array, unit: float = 0.0) -> Array:
     """Return intersection over union of a box and others; `unit` is added to each side."""
     area = areas_of(box[None], unit)[0]
-    return _shares(box, area, np.ascontiguousarray(boxes.T), areas_of(boxes, unit), unit)
+    return _shares(box, area, boxes.T, areas_of(boxes, unit), unit)
 
 
-def _shares(box: Array, area: Array, sides: Array, areas: Array, unit: float) -> Array:
+def _shares(box: Array, area: Any, sides: Array, areas: Array, unit: float) -> Array:
     """Return intersection over union of a box and others, whose four numbers are rows of `sides`."""
     one, zero = box.dtype.type(unit), box.dtype.type(0)
     first = np.minimum(box[2], sides[2]) - np.maximum(box[0], sides[0]) + one
@@ -28,7 +30,7 @@ def _shares(box: Array, area: Array, sides: Array, areas: Array, unit: float) ->
     common = np.maximum(first, zero) * np.maximum(second, zero)
     union = area + areas - common
     is_real = (area > 0) & (areas > 0) & (union > 0)
-    return np.where(is_real, common / np.where(is_real, union, 1), zero)
+    return np.asarray(np.where(is_real, common / np.where(is_real, union, 1), zero))
 
 
 _CHUNK = 64
