@@ -46,7 +46,7 @@ class OtherFile(NamedTuple):
     @property
     def makes_model(self) -> bool:
         """Whether a model can be made of it."""
-        return self.help.startswith(("export", "load", "make", "unpack"))
+        return self.help.startswith(("export", "load", "convert", "unpack"))
 
 
 _ROWS = (

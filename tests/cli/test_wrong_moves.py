@@ -88,7 +88,7 @@ def files(elsewhere: Path) -> Path:
 
 
 EXPORT = "export it with `torch.onnx.export("
-OVC = "make a model of it with `ovc "
+OVC = "convert it with `ovc "
 MOVES = [
     # commands
     ("validat model.xml", 2, "there is no command 'validat' (did you mean validate?)"),
@@ -150,8 +150,8 @@ MOVES = [
     ("validate folder", 3, "folder: no .xml or .onnx file in this folder"),
     ("inspect folder", 3, "folder: no .xml or .onnx file in this folder"),
     ("run folder", 3, "it is a folder, expected a model"),
-    ("validate hub", 3, "model.safetensors is weights of safetensors: export their model"),
-    ("validate saved", 3, "saved_model.pb is a graph of TensorFlow: make a model of it with `ovc saved`"),
+    ("validate hub", 3, "model.safetensors is a safetensors file of weights only: export their model"),
+    ("validate saved", 3, "saved_model.pb is a TensorFlow graph: convert it with `ovc saved`"),
     ("validate pipe", 3, "it is a pipe, expected a file, or - for standard input"),
     ("compare pipe --on numpy", 3, "it is a pipe, expected a file, or - for standard input"),
     ("convert pipe -o new.xml", 3, "it is a pipe, expected a file, or - for standard input"),
@@ -164,21 +164,21 @@ MOVES = [
     ("validate net.pt", 3, EXPORT),
     ("compare net.pt --on numpy", 3, EXPORT),
     ("convert net.pth -o new.xml", 3, EXPORT),
-    ("validate net.keras", 3, "`model.export('folder')`, then `ovc folder`"),
-    ("run net.h5", 3, "`model.export('folder')`, then `ovc folder`"),
+    ("validate net.keras", 3, "`model.export('folder')`, run `ovc folder`"),
+    ("run net.h5", 3, "`model.export('folder')`, run `ovc folder`"),
     ("inspect net.tflite", 3, f"{OVC}net.tflite`"),
     ("validate net.pb", 3, f"{OVC}net.pb`"),
     ("validate net.safetensors", 3, "optimum-cli export openvino --model FOLDER OUTPUT"),
     ("validate net.gguf", 3, "optimum-cli export openvino --model NAME OUTPUT"),
     ("validate net.blob", 3, "pass the .xml or .onnx file that it was compiled from"),
-    ("validate net.mlmodel", 3, "a model of Core ML"),
-    ("validate net.npy", 3, "an array of NumPy"),
-    ("validate net.npz", 3, "arrays of NumPy"),
-    ("validate net.zip", 3, "unpack it, and pass the .xml or .onnx file that it holds"),
+    ("validate net.mlmodel", 3, "a Core ML model"),
+    ("validate net.npy", 3, "a NumPy array"),
+    ("validate net.npz", 3, "an archive of NumPy arrays"),
+    ("validate net.zip", 3, "unpack it, and pass the .xml or .onnx file in it"),
     ("validate net.xml.gz", 3, "compressed by gzip"),
     ("validate net.tar", 3, "a tar archive"),
     ("validate page.onnx", 3, "download the file itself, not the page that shows it"),
-    ("validate report.json", 3, "a text in JSON"),
+    ("validate report.json", 3, "a JSON file"),
     ("validate empty.xml", 3, "the file is empty"),
     ("validate pointer.xml", 3, "fetch it with `git lfs pull`"),
     ("run pointer.onnx", 3, "a Git LFS pointer to a file of 2,048 bytes, not the file itself; fetch it with"),
