@@ -1061,6 +1061,11 @@ ROWS = (
         "RegionYolo/", attributes="anchors axis classes coords do_softmax end_axis mask num",
         model_kernel="detection.region_yolo",
     ),
+    GeneralOp(
+        "GenerateProposals/",
+        attributes="min_size nms_eta nms_threshold normalized post_nms_count pre_nms_count roi_num_type",
+        model_kernel="detection.generate_proposals",
+    ),
     GeneralOp("ReorgYolo/", attributes="stride", model_kernel="detection.reorg_yolo"),
     GeneralOp(
         "Proposal/",
