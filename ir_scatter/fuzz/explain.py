@@ -281,7 +281,7 @@ class Explainer:
         return lots + sum(map(len, [*self._failures.values()]))
 
     def give_up(self) -> None:
-        """End the run: count all failures that are not explained as unexplained."""
+        """End the run: count all remaining failures as unexplained."""
         with self._lock:
             self._unexplained += self.waiting
             self._failures.clear()
