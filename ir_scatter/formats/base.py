@@ -23,7 +23,7 @@ ONNX_FORMAT = "onnx"
 
 @dataclass(frozen=True, slots=True)
 class Operators:
-    """Facts about general operators, which `formats` itself must not import.
+    """Functions that know the general operators. Callers pass them, since `formats` does not import `ops`.
 
     Attributes:
         outputs: infers (element type, shape) of a node's first outputs from those of its inputs; None for

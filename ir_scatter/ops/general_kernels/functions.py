@@ -150,7 +150,7 @@ _SERIES = 0.147
 
 
 def inverse_erf(data: Array) -> Array:
-    """Return the inverse of the error function: an approximation, improved by Newton's method in f64."""
+    """Return the inverse of the error function: an approximation, refined by Newton's method in f64."""
     numbers = data.astype(np.float64)
     square = np.log1p(-numbers * numbers)
     first = 2 / (np.pi * _SERIES) + square / 2
