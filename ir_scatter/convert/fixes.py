@@ -18,9 +18,9 @@ from ir_scatter.reading import read
 
 
 def with_fixes(done: ComparedModels) -> ComparedModels:
-    """Return comparisons whose leads say whether `convert` avoids the defect, after trying each conversion.
+    """Return comparisons in which each lead says whether `convert` avoids the defect.
 
-    A lead is a possible cause of a difference between runners.
+    A lead is a possible cause of a difference between runners. Each conversion is tried.
     """
     if not any(compared.leads for compared in done.found):
         return done

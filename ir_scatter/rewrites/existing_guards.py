@@ -275,7 +275,7 @@ class _Origin(NamedTuple):
 
 
 def _is_converted(scatter: ScatterNode, guards: Sequence[Guard]) -> bool:
-    """Return whether indices were computed from guarded indices of an origin, by nodes of a conversion."""
+    """Return whether an origin with a guard explains how the node's indices were computed."""
     assert scatter.indices is not None
     op = _computed_by(scatter.indices.value)
     for origin_guard in guards:
@@ -334,7 +334,7 @@ def _origins_with_tuples(scatter: ScatterNode, guard: Guard, spec: OpSpec) -> It
 
 
 def _origins_on_axis(scatter: ScatterNode, guard: Guard, spec: OpSpec, mode: str = "") -> Iterator[_Origin]:
-    """Yield nodes with indices along an axis that may have become a node with a position for each element."""
+    """Yield nodes with an axis from which a conversion may have created the scatter node."""
     assert scatter.data is not None
     assert scatter.updates is not None
     data, is_kept = _without_row(scatter.data.value, guard), scatter.spec.layout is Layout.ELEMENTS
@@ -371,7 +371,7 @@ def _without_row(value: Value, guard: Guard) -> Value | None:
 def _origin_pattern(
     scatter: ScatterNode, origin: _Origin, guard: Guard, type: ElementType, counts: bool, *, knows_sizes: bool
 ) -> _Pattern | None:
-    """Build the pattern of a guarded origin and its conversion; None if that is refused."""
+    """Build the pattern of an origin: its guard, followed by the conversion; None if a step is refused."""
     opset = scatter.node.opset if isinstance(scatter.node.opset, int) else None
     way = route(origin.spec.key, scatter.spec.key, opset)
     of_indices, of_data = (origin.spec.port_index(role) for role in (Role.INDICES, Role.DATA))

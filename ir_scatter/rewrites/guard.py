@@ -83,7 +83,10 @@ def guard_of(rewrite: Rewrite) -> Guard | None:
 
 
 def may_exceed_32_bits(scatter: ScatterNode) -> bool:
-    """Return whether an index may exceed 32 bits, to which some runtimes truncate it before a guard."""
+    """Return whether an index may not fit into 32 bits.
+
+    Some runtimes truncate such an index before the guard's nodes are computed.
+    """
     if not has_indices(scatter) or scatter.indices is None:
         return False
     (bounds,) = bounds_of(scatter.facts, scatter.indices.value)

@@ -247,7 +247,7 @@ _UNDOCUMENTED = "its {} does not have the type that the operator's specification
 
 @adapter("Clip", since=11, up=True)
 def min_and_max_became_inputs(node: AdaptedNode) -> None:
-    """Missing limits mean those of f32 in Clip-6, and those of the type of data in Clip-11."""
+    """Add the default limits of Clip-6, those of f32; Clip-11 has other defaults for other types."""
     element_type = node.element_type(0)
     may_be_absent = element_type is not None and element_type.name == "f32"
     for number, name, limit in ((1, "min", _LOWEST), (2, "max", -_LOWEST)):

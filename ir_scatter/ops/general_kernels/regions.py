@@ -297,7 +297,7 @@ def _average_of_bins(picture: Array, region: Array, scale: Any, channels: int, s
 
 
 def _mean_of_shares(case: KernelCase, picture: Array, region: Array, channels: int, size: int) -> Array:
-    """Return means over the spatial bins, of one interpolated element in each."""
+    """Return the mean over the spatial bins; each bin contributes one interpolated element."""
     columns, rows = (case.attributes.integer(f"spatial_bins_{side}", 1) for side in "xy")
     grouped = picture.reshape(rows * columns, channels, *picture.shape[1:])
     lengths = (region[2:] - region[:2]) / np.array([columns, rows], region.dtype)
