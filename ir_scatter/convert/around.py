@@ -327,7 +327,7 @@ def unguarded_warnings(
 ) -> tuple[Diagnostic, ...]:
     """Return at most one warning that runtime indices may be out of range.
 
-    Nodes are omitted if a defect already reports this, unless their scope is in `settled`.
+    It counts nodes without another diagnostic about that, and nodes whose scope is in `settled`.
     """
     silent = [
         scatter

@@ -41,9 +41,7 @@ class ReadOptions:
 
     Attributes:
         types: the operator types that the caller needs; None for all.
-        scatter_types: the scatter operators among `types`. Their single output has the type and shape of the
-            first
-            input.
+        scatter_types: the scatter operators among `types`. Their single output is like the first input.
         operators: functions that know the general operators, for an IR.
         appended: bytes that follow those of the IR's `.bin`, for a model that is not written yet.
         has_folder: False if the model came from a stream, so that it has no external files.

@@ -63,7 +63,10 @@ def parametric(function: Callable[[Array, KernelCase], Any]) -> Kernel:
 
 
 def parameter(case: KernelCase, name: str, port: int, default: float | None = None) -> Any:
-    """Return a number, an attribute in ONNX and an input in OpenVINO, in the type of the computation."""
+    """Return a parameter of a function in the type of its computation.
+
+    It is an attribute in ONNX, and an input in OpenVINO.
+    """
     if case.is_onnx or not case.has(port):
         return _as_data(case, case.attributes.number(name, default))
     number = case.array(port)
