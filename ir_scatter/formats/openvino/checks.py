@@ -466,7 +466,7 @@ class _Structure:
 
     @cached_property
     def _edge_places(self) -> tuple[dict[Edge, tuple[int, int]], dict[Edge, tuple[int, int]]]:
-        """Byte ranges by edge, in two mappings: of duplicates, the first has the first, the second the last."""
+        """Byte ranges by edge, in two mappings: of the first and of the last among equal edges."""
         places = [*edge_places(self.graph.file.text.data, self.body)]
         first = {place.edge: (place.start, place.end) for place in reversed(places)}
         return first, {place.edge: (place.start, place.end) for place in places}

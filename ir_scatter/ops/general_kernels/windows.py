@@ -412,7 +412,7 @@ def _held_inside(windows: Windows, sizes: Sequence[int], offsets: Array, parts: 
 
 
 def binary_convolution(case: KernelCase) -> Array:
-    """Compute BinaryConvolution: the number of equal bits in each window minus that of unequal ones."""
+    """Compute BinaryConvolution: the number of signs that match the weights' bits, minus all others."""
     data, weights = case.array(0), case.array(1)
     case.attributes.text("mode", None, {"xnor-popcount"})
     bits = widen(weights)
