@@ -76,7 +76,7 @@ def inline(model: ModelProto) -> Inlined:
     if any(_has_calls(part, definitions) for part in _training(model)):
         raise CannotInline("a training graph calls a function")
     if _size(model, definitions) > MOST_NODES:
-        raise CannotInline(f"the calls stand for more than {MOST_NODES} nodes")
+        raise CannotInline(f"inlining creates more than {MOST_NODES} nodes")
     copy = ModelProto()
     copy.CopyFrom(model)
     tensors = _without_tensors(copy)
@@ -231,7 +231,7 @@ def _inlined(model: ModelProto) -> ModelProto:
         except Exception as error:  # the inliner raises RuntimeError, ValueError or its own errors
             raise CannotInline(f"onnx.inliner: {error}") from None
         if called <= set(GraphIndex(model.graph, Definitions(model)).called()):
-            raise CannotInline("onnx.inliner leaves calls as they are")
+            raise CannotInline("onnx.inliner does not inline all calls")
     del model.functions[:]
     used = {normal_domain(node.domain) for node in _nodes(model.graph)}
     for number in reversed(range(len(model.opset_import))):

@@ -316,7 +316,7 @@ def _mask_index(case: KernelCase, batch: int) -> Array:
     mask = case.array(7) != 0
     counts = mask.sum(1)
     if case.output_count > 1 and (mask != (np.arange(mask.shape[1]) < counts[:, None])).any():
-        raise UnsupportedCase("a mask has a 1 behind a 0: its index is not specified")
+        raise UnsupportedCase("a mask has a 1 after a 0: its index is not specified")
     return np.asarray(counts.astype(np.int32))
 
 
@@ -590,7 +590,7 @@ def _rotated(case: KernelCase, heads: list[Array], before: Array, *, is_prompt: 
         written = np.broadcast_to(case.array(9), (batch, rows))
         first = written[:1, :1] + np.arange(rows)
         if is_prompt and (written != first).any():
-            raise UnsupportedCase("positions of a prompt do not count on from the first")
+            raise UnsupportedCase("positions of a prompt are not consecutive")
         positions = written
     tables = [widen(case.array(port)) for port in (7, 8)]
     angles, size = tables_at(tables, positions), 2 * tables[0].shape[1]

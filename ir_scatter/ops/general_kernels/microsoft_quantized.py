@@ -127,7 +127,7 @@ def concat(case: KernelCase) -> Array:
     """Concatenate quantised tensors; each input is followed by its scale and zero point."""
     parts = [numbers_of(case, port) for port in range(2, len(case.inputs), 3)]
     if not parts:
-        raise UnsupportedCase("there is nothing to join")
+        raise UnsupportedCase("there are no tensors to concatenate")
     joined = np.concatenate(parts, normalize_axis(case.attributes.integer("axis"), parts[0].ndim))
     return quantized(case, joined, 0, case.array(1).dtype)
 
