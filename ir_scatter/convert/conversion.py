@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ir_scatter.convert.output import Files
 
 DEFAULT_CASES = 8
+"""Default number of random inputs on which each rewritten node is verified."""
 
 
 class _OfNode:

@@ -41,6 +41,7 @@ LAST = 1 << 62
 _GATHERED = frozenset({"i32", "i64"})
 """The index types that `GatherElements` accepts in both formats."""
 _FEW = 4
+"""Limit of elements of a constant that is named by its values."""
 _WORDS = {-1: "minus_one", 0: "zero", 1: "one", 2: "two"}
 
 

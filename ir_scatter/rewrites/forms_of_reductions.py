@@ -16,7 +16,11 @@ from ir_scatter.rewrites.refusals import Reason, Refusal
 
 _I32 = ELEMENT_TYPES["i32"]
 _NARROW = 16
+"""Limit of bits of integers whose sums fit into 32 bits without splitting."""
+
 _HALF = 1 << 16
+"""The factor of the upper half of a number of 32 bits."""
+
 _MOST_UPDATES = 1 << 14
 """Limit of updates of one element for which the sums of halves, and remainders, fit into 32 bits."""
 

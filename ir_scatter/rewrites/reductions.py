@@ -20,7 +20,11 @@ CARRIED = frozenset({"reduction", "use_init_val"})
 
 _F32 = ELEMENT_TYPES["f32"]
 _WIDE = 32
+"""Minimum bits of integers for which onnxruntime has Min and Max."""
+
 _SATURATED = 8
+"""Limit of bits of integers that OpenVINO's CPU plugin saturates in arithmetic."""
+
 _LEAVING = frozenset({Reduction.SUM, Reduction.SUB, Reduction.PROD})
 """Reductions whose result may exceed the range of the element type."""
 

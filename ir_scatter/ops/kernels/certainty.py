@@ -43,6 +43,7 @@ _LEVELS = 4
 _RUN = 1 << 15
 """Approximate number of updates whose drift is computed at a time."""
 _F64_DIGITS = 53
+"""Bits of the significand of f64."""
 
 
 def count_hits(
