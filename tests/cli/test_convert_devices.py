@@ -96,7 +96,7 @@ _DIFFERENT = "refused: CVT109\n    pretended: "
             1,
             f"{_DIFFERENT}output out is float64 [3], expected float32 [3] (case 0)\n",
         ),
-        (_became(_ok(0, 1, 2, name="other")), 1, f"{_DIFFERENT}output out is gone (case 0)\n"),
+        (_became(_ok(0, 1, 2, name="other")), 1, f"{_DIFFERENT}output out is missing (case 0)\n"),
         (_became(_bad(Status.REFUSED)), 1, f"{_DIFFERENT}the converted model is refused: its words\n"),
         (_became(_bad(Status.CRASHED)), 1, f"{_DIFFERENT}the converted model is crashed: its words\n"),
         (
