@@ -26,10 +26,13 @@ from ir_scatter.reading import read_written
 
 
 def with_fixes(done: ComparedModels) -> ComparedModels:
-    """Return comparisons whose leads say whether `convert` avoids their defects: each conversion is tried."""
+    """Return comparisons in which each lead says whether `convert` avoids the defect.
+
+    A lead is a possible cause of a difference between runners. Each conversion is tried.
+    """
     if not any(compared.leads for compared in done.found):
         return done
-    begin("looking for a way around")
+    begin("trying conversions that avoid the defects")
 
     @cache
     def remaining(model: str, device: str) -> Mapping[str, set[str]] | None:
@@ -97,7 +100,7 @@ def _remaining_defects(
 ) -> Mapping[str, set[str]] | None:
     """Return which defects each converted node of a model still meets: {scope: codes}.
 
-    The written model is read again. None if it cannot be converted at all.
+    The written model is read again. None if the model cannot be converted.
     """
     try:
         conversion = convert(model, targets=devices, **options)
@@ -120,7 +123,7 @@ def _remaining_defects(
 
 
 def _of_functions(conversion: Conversion) -> list[str]:
-    """Return the scopes of all scatter nodes if functions were inlined, whose calls concern every node."""
+    """Return the scopes of all scatter nodes if functions were inlined: refused calls affect every node."""
     model = conversion.model
     nodes = model.definitions(scatter_types(model.domain)) if conversion.inlined else ()
     return [node.scope for node in nodes]
