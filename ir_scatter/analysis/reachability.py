@@ -197,6 +197,9 @@ class Reachability:
         self._by_scope: dict[tuple[str, object], list[Reach]] = {}
         self._copies: dict[tuple[str, object], list[Node]] = {}
         self._folding: dict[Value, Folding] = {}
+        self._ignored: dict[Node, int] = {}
+        """The input that is the first condition of a loop with a constant trip count: OpenVINO's GPU plugin
+        unrolls such a loop whatever that is, and may fold it."""
         self._main_inputs = {main.value(input.key) for input in main.inputs}
         flows = self._bind(main)
         roots = [main.value(output.key) for output in main.outputs]
@@ -461,6 +464,8 @@ class Reachability:
                 self._note_result(node, place, results[outflow.inner])
                 if outflow.slice is not None:
                     self._stacked.add((node, place))
+            if has_constant_count and nested.condition is not None:
+                self._ignored[node] = nested.condition
             controls = [argument(nested.trips), argument(nested.condition)]
             controls.append(None if nested.goes_on is None else results[nested.goes_on])
             self._conditions[node] = [value for value in controls if value is not None]
@@ -695,8 +700,9 @@ class Reachability:
             return [] if binding.outer is None else [binding.outer]
         if node is None:
             return []
-        results = self._results.get((node, value.output), [])
-        return [*_inputs(node), *results]
+        results, ignored = self._results.get((node, value.output), []), self._ignored.get(node)
+        inputs = [port.value for number, port in enumerate(node.inputs) if number != ignored]
+        return [*filter(None, inputs), *results]
 
     def _fold(self, value: Value) -> Folding:
         """Return whether a value can be computed before the model runs, given that of its sources."""

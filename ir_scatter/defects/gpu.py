@@ -58,6 +58,8 @@ _MOST_PARTS = 1000
 """Limit of values upstream of indices among which a negative constant is searched."""
 _NEGATED_TWICE = ("Negative", "Negative")
 """Operators that leave data as it is together, although the plugin computes each of them."""
+_CONVERTED_INPUTS = ("f16", "f64")
+"""Types of inputs that the plugin converts to f32, if it computes in f32."""
 _BEFORE_FILLED = 2
 """Inside the plugin, a tensor of lower rank gets dimensions of 1 after this many leading dimensions."""
 
@@ -96,7 +98,7 @@ def _is_kept(scatter: ScatterNode) -> Ternary:
     OpenVINO replaces a node that writes nothing by its data, ScatterElementsUpdate of opset 12 and ONNX
     excepted. It keeps one whose data is an input of its graph and whose output is an output of that graph,
     and may keep one whose data comes from a node with several outputs, or is an output as well; but constant
-    data is folded.
+    data is folded. An input of a type that the plugin converts is followed by a Convert, and no input then.
     """
     data, layout = scatter.data, scatter.spec.layout
     is_plain = scatter.spec.key.domain == OPENVINO and len(scatter.spec.reductions) <= 1
@@ -111,7 +113,8 @@ def _is_kept(scatter: ScatterNode) -> Ternary:
     source, unknown = data.value.producer, Ternary(None, "a node that writes nothing is not left out")
     if source is None or source.type == _PARAMETER:
         is_main = scatter.facts.model is None or scatter.node.graph is scatter.facts.model.graph
-        return Ternary(True) if is_main and is_given_out else unknown
+        is_converted = element_type_is(scatter, *_CONVERTED_INPUTS).truth is not False
+        return Ternary(True) if is_main and is_given_out and not is_converted else unknown
     is_lone = len(source.outputs) == 1 and not _is_given_out(source) and not _may_vanish(source)
     return Ternary(False) if is_lone else unknown
 
