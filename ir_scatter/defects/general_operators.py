@@ -86,7 +86,7 @@ _GPU: Mapping[str, frozenset[str]] = {
     "Concat": _RARE_ON_GPU | {"string"},
     "Convert": frozenset({"u2", "f4e2m1", "string"}),
     "GatherND": _RARE_ON_GPU | {"i8", "u8", "boolean", "i4", "u4"},
-    "FloorMod": _RARE_ON_GPU | {"i8", "i16", "i32", "i64"},
+    "FloorMod": _RARE_ON_GPU | {"f32", "f16", "i8", "i16", "i32", "i64"},
     "Negative": _RARE_ON_GPU | {"u4", "u8", "u16", "u32", "u64"},
 }
 """Element types that OpenVINO's GPU plugin refuses or computes incorrectly, by general operator."""

@@ -464,8 +464,9 @@ def constant_rows(scatter: ScatterNode) -> Meeting | None:
     If a node has both, their elements do not correspond. This matters for data of ScatterUpdate, for all
     inputs of ScatterElementsUpdate, and for ScatterNDUpdate for data, updates, and indices that are a single
     tuple. It does not happen if an input of the model has a dynamic shape. The first element of data is
-    always right, and so are equal updates of ScatterNDUpdate. If data and updates of ScatterElementsUpdate
-    are such constants, the updates are written in order from the first position on.
+    always right, and so are equal updates of ScatterNDUpdate, and a single tuple whose coordinates after the
+    first have dimensions of 1. If data and updates of ScatterElementsUpdate are such constants, the updates
+    are written in order from the first position on.
 
     The output may become 2-D: if another operator reads it, the run fails with "Unexpected elements count for
     output tensor" or "Unexpected layout of input memory", or the process crashes.
@@ -480,6 +481,8 @@ def constant_rows(scatter: ScatterNode) -> Meeting | None:
     meet_again = rows == [Role.INDICES, Role.UPDATES] and element_count(scatter.data_shape) == 1
     if not rows or meet_again or layout is Layout.SEQUENCE or element_count(indices) == 0:
         return None
+    if layout is Layout.TUPLES and rows == [Role.INDICES] and _has_one_coordinate(scatter):
+        return None
     is_elsewhere = Ternary(True)
     array = scatter.index_array
     if layout is Layout.ELEMENTS and rows == [Role.DATA] and element_count(indices) == 1:
@@ -492,6 +495,14 @@ def constant_rows(scatter: ScatterNode) -> Meeting | None:
     conditions = [is_elsewhere, _all_is_static(scatter)]
     meeting = meets(f"{rows[0].value} is a 1-D constant", conditions, rows[0])
     return meeting and meeting._replace(is_likely=conditions[1].truth is True)
+
+
+def _has_one_coordinate(scatter: ScatterNode) -> bool:
+    """Return whether only the first coordinate of a 1-D index can be other than 0, which the plugin reads."""
+    data, indices = scatter.data_shape, scatter.indices_shape
+    if data is None or indices is None or len(indices) != 1 or not isinstance(indices[0], int):
+        return False
+    return element_count(data[1 : indices[0]]) == 1
 
 
 def _are_equal(scatter: ScatterNode, role: Role) -> bool:

@@ -109,7 +109,7 @@ def write_onnx(folder: Path, operator: str, type: str, rank: int) -> tuple[Path,
     ]
     attributes = dict(_attributes_of_onnx(operator, type, rank))
     output = helper.make_tensor_value_info("z", RESULTS.get(operator, kind), None)
-    names = [input.name for input in (*inputs, *constants)]
+    names = [*(input.name for input in inputs), *(constant.name for constant in constants)]
     node = helper.make_node(named(operator).type_in(ONNX), names, ["z"], **attributes)
     graph = helper.make_graph([node], "g", inputs, [output], constants)
     path = folder / "model.onnx"
