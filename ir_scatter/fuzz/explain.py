@@ -275,7 +275,7 @@ class Explainer:
         return self._unexplained
 
     def give_up(self) -> None:
-        """End the run: count all failures that are not explained as unexplained."""
+        """End the run: count all remaining failures as unexplained."""
         with self._lock:
             waiting = sum(map(len, self._failures.values()))
             self._unexplained += waiting + sum(
@@ -853,7 +853,7 @@ class Lot:
 
     @property
     def is_costly(self) -> bool:
-        """Whether each failure costs a process or a refused model."""
+        """Whether each failure ends a process, or lets a model fail (`_COSTLY`)."""
         return self.symptom in _COSTLY
 
     @property

@@ -77,7 +77,7 @@ class Spelling(NamedTuple):
 
 
 class Emitted(NamedTuple):
-    """A new node. `inputs` are integers by parameter name, which follow the tensors among its inputs."""
+    """The parts of a new node. `inputs` maps parameter names to integers; these inputs follow its tensors."""
 
     type: str
     opset: str | int
@@ -363,10 +363,21 @@ _NODES = (
     "nodes_hitrates_as_tensor nodes_missing_value_tracks_true nodes_modes nodes_nodeids nodes_treeids "
     "nodes_truenodeids nodes_values nodes_values_as_tensor post_transform"
 )
+_OF_TEXT = {
+    "RegexFullMatch": "pattern",
+    "StringConcat": "",
+    "StringNormalizer": "case_change_action is_case_sensitive locale stopwords",
+    "StringSplit": "delimiter maxsplit",
+    "TfIdfVectorizer": "max_gram_length max_skip_count min_gram_length mode ngram_counts ngram_indexes "
+    "pool_int64s pool_strings weights",
+}
+"""Operators on text that onnx computes, with their attributes."""
 _LEARNT = {
     "Binarizer": "threshold",
     "FeatureVectorizer": "inputdimensions",
     "Imputer": "imputed_value_floats imputed_value_int64s replaced_value_float replaced_value_int64",
+    "LabelEncoder": "default_float default_int64 default_string default_tensor keys_floats keys_int64s "
+    "keys_strings keys_tensor values_floats values_int64s values_strings values_tensor",
     "LinearClassifier": "classlabels_ints classlabels_strings coefficients intercepts multi_class "
     "post_transform",
     "LinearRegressor": "coefficients intercepts post_transform targets",
@@ -1050,6 +1061,11 @@ ROWS = (
         "RegionYolo/", attributes="anchors axis classes coords do_softmax end_axis mask num",
         model_kernel="detection.region_yolo",
     ),
+    GeneralOp(
+        "GenerateProposals/",
+        attributes="min_size nms_eta nms_threshold normalized post_nms_count pre_nms_count roi_num_type",
+        model_kernel="detection.generate_proposals",
+    ),
     GeneralOp("ReorgYolo/", attributes="stride", model_kernel="detection.reorg_yolo"),
     GeneralOp(
         "Proposal/",
@@ -1190,6 +1206,11 @@ ROWS = (
         GeneralOp(f"/{type}", attributes=attributes, model_kernel=_ml(type))
         for type, attributes in _LEARNT.items()
     ),
+    # text
+    *(
+        GeneralOp(f"/{type}", attributes=attributes, model_kernel=_reference(type))
+        for type, attributes in _OF_TEXT.items()
+    ),
     GeneralOp("Loop", constraints=(number(0, 1, 3),)),
     # state that persists between inferences
     GeneralOp("ReadValue/", attributes="variable_id variable_type variable_shape", state="read"),
@@ -1212,6 +1233,13 @@ ROWS = (
     _contributed("FastGelu", "biased(fast_gelu_of)"),
     _contributed("QuickGelu", "quick_gelu", "alpha", shape=shapes.same, is_pointwise=True),
     _contributed("BiasSplitGelu", "bias_split_gelu"),
+    _contributed("ScaledSiLU", "scaled_silu", "alpha", shape=shapes.same),
+    _contributed("GatedAdd", "gated_add", shape=shapes.same),
+    _contributed("GatedRMSNorm", "gated_rms_normalization", "activation epsilon", shape=shapes.same),
+    _contributed(
+        "NhwcMaxPool", "max_pool_of_last", "auto_pad ceil_mode dilations kernel_shape pads strides"
+    ),
+    _contributed("UnfoldTensor", "unfold", "dim size step"),
     _contributed("BiasAdd", "bias_add"),
     _contributed("SkipLayerNormalization", "skip_layer_normalization", "epsilon", shape=shapes.same),
     _contributed("SkipSimplifiedLayerNormalization", "skip_rms_normalization", "epsilon", shape=shapes.same),

@@ -13,6 +13,7 @@ from ir_scatter.core.shapes import show
 from ir_scatter.ops.general_kernels.base import (
     BOOLEAN,
     NUMERIC,
+    TEXT,
     Kernel,
     KernelCase,
     UnsupportedCase,
@@ -47,8 +48,9 @@ def variadic(function: Callable[[Array, Array], Any]) -> Kernel:
 
 
 def comparison(function: Callable[[Array, Array], Any]) -> Kernel:
-    """Return the kernel of a comparison of two arrays of the same type."""
-    return lambda case: _combined(case, function, case.arrays(2), NUMERIC | BOOLEAN, np.dtype(np.bool_))
+    """Return the kernel of a comparison of two arrays of the same type; text is equal or not."""
+    kinds = NUMERIC | BOOLEAN | (TEXT if function is np.equal else frozenset())
+    return lambda case: _combined(case, function, case.arrays(2), kinds, np.dtype(np.bool_))
 
 
 def logical(function: Callable[[Array, Array], Any]) -> Kernel:
@@ -194,11 +196,10 @@ def change_type(array: Array, destination: np.dtype[Any], *, saturate: bool = Fa
     """Convert elements to another type.
 
     - Integer to integer: wraps around.
-    - Floating point to integer: truncates. NaN, infinity and numbers out of range are refused, as undefined.
-    - To a shorter floating-point type: rounds to nearest even. Numbers out of range become infinity, or NaN
-    if the
-      type has no infinity; with `saturate` 8-bit types clamp instead. NaN is refused by a type without NaN,
-      and an inexact result by f8e8m0.
+    - Floating point to integer: truncates. NaN, infinity and numbers out of range are refused.
+    - To a shorter floating-point type: rounds to nearest even. Numbers out of range become infinity,
+      or NaN if the type has no infinity; with `saturate` 8-bit types clamp instead. NaN is refused
+      by a type without NaN, and an inexact result by f8e8m0.
     - To boolean: everything but 0 becomes true.
     - Strings and complex numbers are refused.
     """
