@@ -1,6 +1,6 @@
 """Runs whole models in NumPy: `prepare` once, then `run` any number of times."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
@@ -532,8 +532,12 @@ def make_sketch(model: "Model | str | Path") -> Sketch:
     return Sketch(loaded.path, plans[main], plans)
 
 
-def prepare(model: "Model | str | Path") -> Program:
+def prepare(model: "Model | str | Path", *, ignore: Collection[str] = ()) -> Program:
     """Check a model and plan its computation; it may have operators that NumPy does not compute.
+
+    Args:
+        model: a model, or the path of one.
+        ignore: rules that the model may break: the run ends there.
 
     Raises:
         UnreadableModel: it cannot be read.
@@ -542,7 +546,9 @@ def prepare(model: "Model | str | Path") -> Program:
         EvaluationFailed: an input has more dimensions than NumPy's arrays.
     """
     loaded = model if isinstance(model, Model) else read(model)
-    errors = tuple(finding for finding in validate(loaded) if finding.severity is Severity.ERROR)
+    errors = tuple(
+        finding for finding in validate(loaded, ignore=ignore) if finding.severity is Severity.ERROR
+    )
     if errors:
         first = errors[0]
         if first.rule == "weights-missing":

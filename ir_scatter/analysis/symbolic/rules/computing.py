@@ -44,8 +44,19 @@ def _elementwise(
     (left, right), (first, second), dims = yield from operands(case)
     unknown = left.unknown or right.unknown
     origin = joined_origin([left, right], " and ")
+
+    def combined(first: Cases, second: Cases) -> Cases:
+        """Combine cases; both operands reach their ends at once if one is a number, or along other axes."""
+        cases = combine(first, second)
+        is_number = any(len(part) == 1 and part[0].number is not None for part in (first, second))
+        axes = [part.varying for part in (left, right)]
+        are_apart = None not in axes and dims is not None and not (axes[0] or set()) & (axes[1] or set())
+        if is_number or are_apart:
+            return cases
+        return tuple([part._replace(is_exact=False) for part in cases])
+
     if dims is None:
-        return TensorNumbers(combine(left.cases, right.cases), unknown=unknown, origin=origin), left, right
+        return TensorNumbers(combined(left.cases, right.cases), unknown=unknown, origin=origin), left, right
     left, right = align(left, first, dims, case.knowledge), align(right, second, dims, case.knowledge)
     columns, axis = None, 0
     width = {len(part.columns) for part in (left, right) if part.columns is not None}
@@ -53,10 +64,10 @@ def _elementwise(
     if len(width) == 1 and len(axes) == 1:
         axis, count = axes.pop(), width.pop()
         pairs = zip(*[part.columns or (part.cases,) * count for part in (left, right)], strict=True)
-        columns = tuple([combine(a, b) for a, b in pairs])
+        columns = tuple([combined(a, b) for a, b in pairs])
     varying_axes = None if left.varying is None or right.varying is None else left.varying | right.varying
     result = TensorNumbers(
-        combine(left.cases, right.cases), columns, axis, len(dims), varying_axes,
+        combined(left.cases, right.cases), columns, axis, len(dims), varying_axes,
         origin=origin, unknown=unknown,
     )  # fmt: skip
     return result, left, right
