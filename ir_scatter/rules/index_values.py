@@ -81,7 +81,9 @@ def _check_computed(scatter: ScatterNode, *, is_negative: bool) -> Findings:
 def _check_repeated(scatter: ScatterNode) -> Findings:
     """Report computed indices that repeat a target for every input; too many of them are another finding."""
     why = scatter.certainly_repeats
-    if not why or scatter.computed_outside is not None or index_excess(scatter) is not None or scatter.has_equal_updates or scatter.reach.is_never:
+    if not why or scatter.computed_outside is not None or scatter.reach.is_never:
+        return
+    if index_excess(scatter) is not None or scatter.has_equal_updates:
         return
     assert scatter.indices is not None
     condition = f", if {scatter.reach.when}" if scatter.reach.when else ""

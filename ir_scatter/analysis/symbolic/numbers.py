@@ -224,7 +224,6 @@ class TensorNumbers:
         is_unique: whether all elements are distinct.
         tuples_axis: the axis along which vectors are distinct; None if none is known.
         split: if the elements are parts of another tensor's.
-        is_nonnegative: used by `distinct`: not a fact of its own.
         origin: where the numbers come from, for messages: "positions of TopK_3".
         unknown: the value at which knowledge ends, if bounds are missing.
         conditions: those under which elements are distinct: "table distinct", or expressions that must be at

@@ -352,59 +352,43 @@ def _within_one_turn(
     return None
 
 
-def _smaller(case: NodeCase, first: Cases, second: Cases) -> Cases:
-    """Return the minimum: one of both, and at most the other."""
+def _extreme_of(knowledge: Knowledge, first: Cases, second: Cases, *, is_least: bool) -> Cases:
+    """Return the minimum or maximum: one of both, and at most, or at least, the other."""
     results = []
     for chosen, limiting in ((first, second), (second, first)):
         for part in chosen:
             for limit in limiting:
-                proven = any(
-                    case.knowledge.proves(low.minus(high).plus(-1))
-                    for low in part.lows
-                    for high in limit.highs
+                greater, less = (part, limit) if is_least else (limit, part)
+                is_never = any(
+                    knowledge.proves(low.minus(high).plus(-1)) for low in greater.lows for high in less.highs
                 )
-                if proven and not part.requires and not limit.requires:
-                    continue  # never the smaller one
-                results.append(with_bounds(part, highs=() if limit.requires else limit.highs))
-    return union([tuple(results)])
-
-
-def _larger(case: NodeCase, first: Cases, second: Cases) -> Cases:
-    results = []
-    for chosen, limiting in ((first, second), (second, first)):
-        for part in chosen:
-            for limit in limiting:
-                proven = any(
-                    case.knowledge.proves(low.minus(high).plus(-1))
-                    for low in limit.lows
-                    for high in part.highs
+                if is_never and not part.requires and not limit.requires:
+                    continue
+                ends = CaseBounds() if limit.requires else limit
+                results.append(
+                    with_bounds(part, highs=ends.highs) if is_least else with_bounds(part, lows=ends.lows)
                 )
-                if proven and not part.requires and not limit.requires:
-                    continue  # never the larger one
-                results.append(with_bounds(part, lows=() if limit.requires else limit.lows))
     return union([tuple(results)])
 
 
 @rule_for_numbers("Minimum")
 def _minimum(case: NodeCase) -> Generator[Query, Any, TensorNumbers | None]:
-    return (yield from _extreme(case, _smaller))
+    return (yield from _extreme(case, is_least=True))
 
 
 @rule_for_numbers("Maximum")
 def _maximum(case: NodeCase) -> Generator[Query, Any, TensorNumbers | None]:
-    return (yield from _extreme(case, _larger))
+    return (yield from _extreme(case, is_least=False))
 
 
-def _extreme(
-    case: NodeCase, choose: Callable[[NodeCase, Cases, Cases], Cases]
-) -> Generator[Query, Any, TensorNumbers | None]:
+def _extreme(case: NodeCase, *, is_least: bool) -> Generator[Query, Any, TensorNumbers | None]:
     parts, _, dims = yield from operands(case)
     if is_float(case) or not parts:
         return None
     parts = [settled(case, part, port) for port, part in enumerate(parts)]
     cases = parts[0].cases
     for part in parts[1:]:
-        cases = choose(case, cases, part.cases)
+        cases = _extreme_of(case.knowledge, cases, part.cases, is_least=is_least)
     varying_axes = frozenset(varying(dims)) if dims is not None else None
     if all(part.varying == frozenset() for part in parts):
         varying_axes = frozenset()
