@@ -47,6 +47,8 @@ _STRANGE = (
 """Floating-point numbers whose cast to integers is a limit, rounded, or beyond the type."""
 _EDGES = (0, 1, -1, 2, 3, -2, 7, 8, 127, 2**31 - 1, -(2**31), 2**31, 2**63 - 1, -(2**63))
 _MOST_RANK = 3
+_LAST = 2**31 - 1
+"""The end of a slice that takes all that is left."""
 
 
 @dataclass
@@ -790,7 +792,18 @@ def _as_ir(graph: Drawn, layout: str, axis: int, indices: str, data: str, folder
         return None
     openvino.save_model(read_model, folder / "plain.xml", compress_to_fp16=False)
     places, written = [result.input_value(0) for result in read_model.get_results()]
-    updates = opset15.parameter(openvino.PartialShape.dynamic(), openvino.Type.f32, "updates")
+    of_places, of_data = opset15.shape_of(places), opset15.shape_of(written)
+
+    def part(shape: Any, start: int, stop: int) -> Any:
+        return opset15.slice(shape, *[opset15.constant(np.array([number])) for number in (start, stop, 1)])
+
+    depth = graph.arrays[indices].shape[-1] if layout == "ScatterND" else 0
+    pieces = {
+        "ScatterND": [part(of_places, 0, -1), part(of_data, depth, _LAST)],
+        "ScatterElements": [of_places],
+        "ScatterUpdate": [part(of_data, 0, axis), of_places, part(of_data, axis + 1, _LAST)],
+    }[layout]
+    updates = opset15.broadcast(opset15.constant(np.float32(0)), opset15.concat(pieces, 0))
     counts_from_end = layout != "ScatterUpdate"
     if layout == "ScatterND":
         is_new = bool(graph.rng.random() < 0.5)
@@ -802,7 +815,7 @@ def _as_ir(graph: Drawn, layout: str, axis: int, indices: str, data: str, folder
     else:
         node = opset3.scatter_update(written, places, updates, opset15.constant(np.int64(axis)))
     node.set_friendly_name("scatter")
-    whole = openvino.Model([opset15.result(node)], [*read_model.get_parameters(), updates], "g")
+    whole = openvino.Model([opset15.result(node)], read_model.get_parameters(), "g")
     openvino.save_model(whole, folder / "model.xml", compress_to_fp16=False)
     files = folder / "model.xml", folder / "plain.xml"
     return Case(graph, plain, plain, layout, axis, counts_from_end=counts_from_end, ir=files)
