@@ -1,4 +1,4 @@
-"""Registers every job that a worker of a fleet can do; a worker's child processes import this module."""
+"""Registers every job that a worker of a fleet can run; a worker's child processes import this module."""
 
 from ir_scatter import doctor, lint
 from ir_scatter.compare import request

@@ -43,17 +43,17 @@ class FileResult:
     """The result for one file.
 
     Attributes:
-        path: as the caller named it.
+        path: the path as the caller wrote it.
         format: None if it could not be recognised.
-        scatter_nodes: number of scatter nodes; those of a function count once.
+        scatter_nodes: number of scatter nodes; a node in a function counts once.
         excerpts: the text around the places of diagnostics; see `place_of`.
         inputs: the names of the model's inputs.
         bug: the message of an unexpected error in this library; "" if there was none.
         passed_over: why the file was skipped, if it is not a model; "" otherwise.
-        neighbourhoods: the graph around nodes with findings, if the options ask for it.
-        proofs: scatter nodes by how far it is known that their indices are in range, "conditional", if the
-            options ask for it.
-        proofs_by_names: those of them that are in range only if dimensions of one name have one size.
+        neighbourhoods: the graph around nodes with findings, if the options request it.
+        proofs: number of scatter nodes by the state of the proof that their indices are in range, such as
+            "conditional"; if the options request it.
+        proofs_by_names: nodes in range only if dimensions of one name have one size; counted with targets.
     """
 
     path: str
@@ -84,7 +84,7 @@ class Report:
 
 
 class NodeIgnore(NamedTuple):
-    """Prefixes of codes to ignore for some files (a glob) and nodes (a glob of scopes or names)."""
+    """Prefixes of codes to ignore for some files (a glob) and nodes (a glob for scopes or names)."""
 
     file: str
     node: str
@@ -93,17 +93,17 @@ class NodeIgnore(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a run checks.
+    """Which checks a run makes.
 
     Attributes:
         select: prefixes of the codes to check; empty for all.
-        ignore: prefixes of the codes to leave out.
+        ignore: prefixes of the codes to skip.
         max_index_elements: constants with more elements are not read.
         stdin_format: the format of standard input; None to recognise it by its content.
-        given: what holds of inputs: "position in 0..15".
+        given: conditions that inputs satisfy: "position in 0..15".
         with_neighbourhoods: whether results include the graph around nodes with findings.
-        counts_proofs: whether results say for how many nodes indices are proven to be in range; they do if
-            something is given, or with targets.
+        counts_proofs: whether results count the nodes whose indices are proven to be in range; they always do
+            with `given` or `targets`.
     """
 
     select: tuple[str, ...] = ()
@@ -116,7 +116,7 @@ class Options:
     with_neighbourhoods: bool = False
     counts_proofs: bool = False
     targets: tuple[str, ...] = ()
-    """Devices and releases whose known defects are reported, in the user's spelling."""
+    """Devices and releases whose known defects are reported, as the user writes them: "GPU@2025.4"."""
     given: tuple[str, ...] = ()
 
 
@@ -138,7 +138,7 @@ def check_files(
         seen: called with each result.
 
     Returns:
-        One result per file, without files that were lost with the connection to their worker.
+        One result per file, except for files that were lost with the connection to their worker.
     """
     if any(source.path == STANDARD_INPUT for source in sources):
         jobs, executor = 1, None
@@ -163,10 +163,10 @@ def check_files(
 
 @register("validate")
 def check_file(source: Source, options: Options) -> FileResult:
-    """Read and validate one file; the result contains all errors, also of reading.
+    """Read and validate one file; errors of reading are findings in the result too.
 
     Raises:
-        BadFeed: a shape for an input differs in rank from the model.
+        BadFeed: the shape that the caller sets for an input has another rank than in the model.
     """
     name = STDIN_NAME if source.path == STANDARD_INPUT else source.path
     try:
@@ -244,9 +244,10 @@ def with_defects(
     select: str | Iterable[str] = (),
     ignore: str | Iterable[str] = (),
 ) -> list[Diagnostic]:
-    """Return diagnostics, and further ones for known defects of devices, in the order of the file.
+    """Return the diagnostics and those of known defects on devices, in the order of the file.
 
-    An error of the file that a target's runtime refuses keeps its place as an error.
+    An error in the file that one runtime refuses and others tolerate is an error if a target has that
+    runtime.
     """
     from ir_scatter.portability import diagnose, portability_to  # imported here, as only --for needs it
 
@@ -273,7 +274,7 @@ def with_defects(
 
 
 def file_result(model: Model, diagnostics: Sequence[Diagnostic]) -> FileResult:
-    """Return the diagnostics of a model as the result for one file."""
+    """Return a `FileResult` for a model that was read, with these diagnostics."""
     inputs = frozenset(name for names in model.inputs for name in names)
     count = sum(1 for _ in model.definitions(scatter_types(model.domain)))
     return FileResult(
@@ -282,14 +283,14 @@ def file_result(model: Model, diagnostics: Sequence[Diagnostic]) -> FileResult:
 
 
 def unreadable(error: UnreadableModel, path: str) -> FileResult:
-    """Return the result for a file that cannot be read."""
+    """Return a `FileResult` for a file that cannot be read, with the error as a finding."""
     diagnostic = file_diagnostic(error.defect, error.message, error.location)
     diagnostic = replace(diagnostic, span=error.span, help=error.help or diagnostic.help)
     return FileResult(path, error.format, False, 0, (diagnostic,), error.excerpts)
 
 
 def excerpts(model: Model, diagnostics: Iterable[Diagnostic]) -> dict[Place, Excerpt]:
-    """Return the text at the places of diagnostics and their related places; empty without lines."""
+    """Return the text at the places of diagnostics and related places; empty for a format without lines."""
     if model.format != IR:
         return {}
     places = set[Place | None]()
@@ -302,7 +303,7 @@ def excerpts(model: Model, diagnostics: Iterable[Diagnostic]) -> dict[Place, Exc
 
 
 def place_of(diagnostic: Diagnostic | Related) -> Place | None:
-    """Return line and column of the faulty part, or of the node; None in a format without lines."""
+    """Return line and column of the faulty part, or of the node; None for a format without lines."""
     if diagnostic.span is not None:
         return diagnostic.span[:2]
     line = diagnostic.location.line
@@ -310,7 +311,7 @@ def place_of(diagnostic: Diagnostic | Related) -> Place | None:
 
 
 def _demand_ranks(model: Model, shapes: Mapping[str, Shape]) -> None:
-    """Check that shapes have the ranks of the model's inputs; dimensions may differ."""
+    """Raise BadFeed if a shape has another rank than the model's input; dimensions may differ."""
     from ir_scatter.formats import dataflow_of
 
     for input in dataflow_of(model).inputs:
@@ -343,7 +344,7 @@ _Key = tuple[str, str, str, str]
 
 
 class Baseline:
-    """Accepted findings, identified by code, path, scope and node but not by line.
+    """Findings that the user accepts, identified by code, path, scope and node, but not by line.
 
     Each entry accepts one finding.
     """
@@ -353,7 +354,7 @@ class Baseline:
         self._accepted = Counter(accepted or {})
 
     def new_in(self, report: Report) -> Report:
-        """Return the report without accepted findings; unreadable files keep all findings."""
+        """Return the report without accepted findings; findings of unreadable files all remain."""
         remaining, files = Counter(self._accepted), []
         for file in report.files:
             new = []
@@ -402,7 +403,7 @@ def read_baseline(path: str) -> Baseline:
 
 
 def baseline_text(report: Report, path: str) -> str:
-    """Return the text of a baseline file at `path` that accepts every finding of a report."""
+    """Return the text of a baseline file at `path` that accepts all findings of a report."""
     key = Baseline(path).key
     readable = [file for file in report.files if file.is_readable]
     counts = Counter(key(diagnostic) for file in readable for diagnostic in file.diagnostics)

@@ -24,7 +24,7 @@ from ir_scatter_cli.output import say, style, write
 @formats("inspection", "Format of the list.")
 @option("-o, --output FILE")
 @option("--overwrite")
-@option("-v, --verbose", "List skipped files; say what is proven of indices.")
+@option("-v, --verbose", "List skipped files; show what is proven about indices.")
 def command(**params: Any) -> int:
     """List the scatter nodes of models: operator, shapes, types, axis, reduction, indices.
 

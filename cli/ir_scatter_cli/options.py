@@ -304,7 +304,7 @@ _SHARED: dict[str, dict[str, Any]] = {
         "callback": lambda _, __, value: _STDIN_FORMATS.get(value),
     },
     "-v, --verbose": {"help": "List the files that were skipped."},
-    "--given TEXT...": {"help": 'What holds of inputs, "position in 0..15"; repeatable, or @FILE.'},
+    "--given TEXT...": {"help": 'Condition that inputs satisfy, "position in 0..15"; repeatable, or @FILE.'},
     "--input-range NAME=LOW..HIGH...": {"help": "Generate numbers of this input in this range; repeatable."},
 }
 """Options that several commands share, without differences."""

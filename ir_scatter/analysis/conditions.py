@@ -1,4 +1,4 @@
-"""Conditions on indices under which a rewrite gives equal results, and their proofs for a scatter node."""
+"""Conditions on indices that rewrites need to give equal results, and their proofs for a scatter node."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -23,7 +23,7 @@ from ir_scatter.ops.spec import IndexRange, IndicesLimit, Layout, Reduction
 
 
 class Condition(StrEnum):
-    """A condition on indices; users can promise that it is true (`--assume NAME`)."""
+    """A condition on indices that a rewrite may need; users can promise it (`--assume NAME`)."""
 
     UNIQUE = "unique-indices"
     """All indices have different targets."""
@@ -36,7 +36,7 @@ class Condition(StrEnum):
 
 
 class ProofState(StrEnum):
-    """Whether the model proves or violates a condition."""
+    """Whether the model proves a condition, violates it, or neither."""
 
     PROVEN = "proven"
     UNKNOWN = "unknown"
@@ -45,7 +45,7 @@ class ProofState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """Whether a condition is true for a node, and the reason if it is violated: "indices hold -1"."""
+    """The result of proving a condition for a node, and the reason if it is violated: "indices hold -1"."""
 
     verdict: ProofState
     reason: str = ""
@@ -91,7 +91,7 @@ def _unique(scatter: ScatterNode) -> Proof:
 
 
 def index_count(scatter: ScatterNode) -> int | None:
-    """Return the number of indices; for the ScatterElements family their number along the axis."""
+    """Return the number of indices, None if unknown; for ScatterElements and its kin that along the axis."""
     shape, layout, axis = scatter.indices_shape, scatter.spec.layout, scatter.axis
     if shape is None or layout is Layout.SEQUENCE:
         return None
@@ -111,8 +111,8 @@ def has_too_many_indices(scatter: ScatterNode) -> bool:
 def index_excess(scatter: ScatterNode) -> tuple[int, int] | None:
     """Return (least number of indices, greatest number of positions) if indices outnumber positions.
 
-    If each index targets one element, both are counted on the axis. None with a reduction, and for constant
-    indices, because their values are checked instead.
+    Both are counted along the axis if each index has a target of one element. None with a reduction. None for
+    constant indices too, as their values are checked instead.
     """
     if scatter.reduction is not Reduction.NONE or scatter.has_constant_indices:
         return None
@@ -134,7 +134,7 @@ def _least_count(scatter: ScatterNode) -> int:
 
 
 def _most_positions(scatter: ScatterNode) -> int | None:
-    """Return the greatest number of different targets, None if it is unknown."""
+    """Return the greatest possible number of different targets, None if it is unknown."""
     data, depth, axis = scatter.data_shape, scatter.depth, scatter.axis
     if data is None:
         return None

@@ -1,11 +1,11 @@
-"""Proves that elements of a value are equal to each other, whatever the inputs of the model are.
+"""Proves that elements of a value are equal to each other, for every input of the model.
 
 Equal elements come from fills: ConstantOfShape, a Broadcast of one element, a constant of equal elements. The
 rows in `ops/general.py` say which operators preserve equality. Elements with equal bits are equal, so 0.0 and
 -0.0 differ.
 
     x = Broadcast (row [1, 4], shape [3, 4])    elements differ along axis -1 only
-    y = Transpose (x)                           unknown: any axis may vary
+    y = Transpose (x)                           unknown: elements may differ along any axis
 """
 
 from collections.abc import Sequence
@@ -50,7 +50,7 @@ def varying_axes(facts: Facts, value: Value, most: int = MAX_NODES) -> Axes | No
 
 
 class _Varying(NamedTuple):
-    """A result of `varying_axes`; it distinguishes unknown axes from a value that was not visited yet."""
+    """The axes of a visited value; a None in its place means that the value was not visited."""
 
     axes: Axes | None
 
@@ -62,7 +62,7 @@ def _row(value: Value) -> tuple[Node, GeneralOp] | None:
 
 
 def _sources(value: Value) -> list[Value]:
-    """Return the inputs on which the equality of the elements of a value depends."""
+    """Return the inputs that decide whether the elements of a value are equal."""
     producer = _row(value)
     if producer is None:
         return []
@@ -80,7 +80,7 @@ def _ports(node: Node, op: GeneralOp) -> tuple[int, ...]:
 
 
 def _axes_of(facts: Facts, value: Value, results: dict[Value, _Varying | None]) -> Axes | None:
-    """Return the axes along which a value varies, from those of its inputs, without dimensions of size 1."""
+    """Return the axes along which a value may vary, by those of its inputs; without axes of size 1."""
     axes, shape = _axes_by_producer(facts, value, results), facts.shape(value)
     if shape is None:
         return axes
@@ -161,7 +161,10 @@ def _axes_of_array(array: "Array") -> Axes:
 
 
 def shared_axes(layout: Layout, axis: int | None, indices: Shape, updates: Shape) -> Axes | None:
-    """Return the axes of updates that index different updates of a target; None if they are unknown."""
+    """Return the axes of updates that correspond to indices; None if they are unknown.
+
+    Updates of the same target differ in their position on these axes only.
+    """
     if indices is None or updates is None or layout is Layout.SEQUENCE:
         return None
     rank = len(updates)
@@ -178,8 +181,13 @@ def are_equal_by_target(
 ) -> bool:
     """Return whether all updates of the same target are proven equal, for constant indices.
 
-    `value` is the updates, of which up to `_MOST_COMPARED` elements are compared; `targets` holds the target
-    number of each index or tuple.
+    Args:
+        facts: facts about the values of the model.
+        value: the updates; not more than `_MOST_COMPARED` elements are compared.
+        layout: the layout of the operator.
+        axis: the axis, None if the operator has none.
+        targets: the target number of each index or tuple.
+        indices_shape: the shape of the indices.
     """
     import numpy
 

@@ -22,14 +22,14 @@ def report_to(listener: Listener | None) -> Iterator[None]:
 
 @contextmanager
 def within(whole: str) -> Iterator[None]:
-    """Prefix the phases that this block reports: "reading" becomes "2 of 5, model.xml: reading"."""
+    """Prefix the phases reported in this block: "reading" becomes "2 of 5, model.xml: reading"."""
     listener = _LISTENER.get()
     with report_to(None if listener is None else lambda part: listener(f"{whole}: {part}")):
         yield
 
 
 def begin(phase: str) -> None:
-    """Report to the listener that a phase, such as "reading", begins."""
+    """Report to the listener that a phase begins, for example "reading"."""
     if listener := _LISTENER.get():
         listener(phase)
 

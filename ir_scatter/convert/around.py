@@ -3,7 +3,7 @@
 A form is an equivalent set of new nodes; a row is one version of an operator (`ops.spec`).
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from math import prod
 from typing import NamedTuple
 
@@ -20,7 +20,16 @@ from ir_scatter.ops.lookup import find as find_scatter
 from ir_scatter.ops.spec import OpSpec
 from ir_scatter.portability import Portability, and_others
 from ir_scatter.rewrites import leads_to
-from ir_scatter.rewrites.forms import AXIS_FOUND, COPIED, LEFT_OUT, MEAN, NodeForm, forms_of
+from ir_scatter.rewrites.forms import (
+    AXIS_FOUND,
+    CAST_TO_F32,
+    COPIED,
+    LEFT_OUT,
+    MEAN,
+    U32_AS_I32,
+    NodeForm,
+    forms_of,
+)
 from ir_scatter.rewrites.guard import Guard, counts_from_end
 from ir_scatter.rewrites.refusals import Reason, Refusal
 from ir_scatter.rules.index_values import index_out_of_range
@@ -29,8 +38,13 @@ _CURES: Mapping[str, frozenset[str]] = {
     COPIED: frozenset({"DEV112", "DEV116"}),
     LEFT_OUT: frozenset({"DEV134", "DEV135", "DEV307"}),
     AXIS_FOUND: frozenset({"DEV301"}),
+    CAST_TO_F32: frozenset({"DEV113"}),
+    U32_AS_I32: frozenset({"DEV120"}),
 }
 """Defects that lie in the inputs or surroundings of a node, and the form that avoids them anyway."""
+
+_ONLY_CURES = frozenset({COPIED, LEFT_OUT, AXIS_FOUND})
+"""Forms that are tried only for the defects of `_CURES`."""
 
 _WIDE = 32
 """Fewest bits of integers whose mean ends with a sum that a device may round."""
@@ -74,9 +88,11 @@ def avoid_defects(
     misread = _misread(portability, scatters)
     reasons += misread
     old = _maybe(portability.with_devices(), scatters)
+    stuck = {code for code in _maybe(portability, scatters) if by_code()[code].stays}
     for form, row in _attempts(source, rows):
         cured = cured_by(form)
-        if not kept <= cured or (cured and not cured & kept) or (misread and not _reads_data_only(form)):
+        is_idle = _is_only_cure(form) and not cured & kept
+        if not kept <= cured or is_idle or (misread and not _reads_data_only(form)):
             continue
         if form is not None and any(not candidate.remaining for candidate in candidates):
             break  # the node itself, or a plain rewrite, avoids all defects
@@ -101,7 +117,8 @@ def avoid_defects(
         codes = dict.fromkeys([*certain, *sorted(new)])
         in_the_way |= codes
         if not codes:
-            candidates.append(_Form(row, rewritten, possible, form is not None and form.moves_data))
+            remaining = possible | (stuck - cured)
+            candidates.append(_Form(row, rewritten, remaining, form is not None and form.moves_data))
     if candidates:
         best = min(candidates, key=_Form.rank)
         return best.row, best.rewritten
@@ -132,7 +149,16 @@ class _Form(NamedTuple):
 
 def cured_by(form: NodeForm | None) -> frozenset[str]:
     """Return the defects of a node's inputs or surroundings that a form avoids although others do not."""
-    return frozenset() if form is None else _CURES.get(form.name, frozenset())
+    return cured_by_rewrites([] if form is None else [rewrite.name for rewrite in form.rewrites])
+
+
+def cured_by_rewrites(names: Iterable[str]) -> frozenset[str]:
+    """Return the defects of a node's inputs or surroundings that some of the rewrites avoid."""
+    return frozenset().union(*(_CURES.get(name, frozenset()) for name in names))
+
+
+def _is_only_cure(form: NodeForm | None) -> bool:
+    return form is not None and form.name in _ONLY_CURES
 
 
 def _attempts(
@@ -200,11 +226,13 @@ class Lessened(NamedTuple):
         row: the operator version of the form.
         rewritten: the form; None if none was found at the allowed cost.
         price: bytes that a costly form moves more in each run, if only such a form was found; else None.
+        refusal: the reason why no form can avoid a defect that nearly all inputs meet.
     """
 
     row: OpSpec
     rewritten: Rewritten | None
     price: Price | None = None
+    refusal: Refusal | None = None
 
 
 def lessen_risks(
@@ -233,7 +261,8 @@ def lessen_risks(
     for form, row in _attempts(source, (None, *rows)):
         moves_data = form is not None and form.moves_data
         cured = cured_by(form)
-        if (cured and not cured & old) or (is_misread and not _reads_data_only(form)):
+        is_idle = _is_only_cure(form) and not cured & old
+        if is_idle or (is_misread and not _reads_data_only(form)):
             continue
         if (form is None and row is None) or (
             moves_data and any(not candidate.remaining for candidate in candidates)
@@ -261,6 +290,9 @@ def lessen_risks(
     if candidates:
         best = min(candidates, key=_Form.rank)
         return Lessened(best.row, None, price_of(best.rewritten))
+    final = [by_code()[code].remains for code in sorted(likely & kept) if by_code()[code].remains]
+    if final:
+        return Lessened(source, None, refusal=Refusal(Reason.KNOWN_DEFECTS, final[0]))
     return None
 
 

@@ -116,6 +116,8 @@ class Conversion:
         warnings: what else may go wrong when the model runs: indices out of range that a device accepts.
         risks: known defects of a device that nodes of the new model may still meet, for legal inputs.
         costs: for each node that was converted at a price, what its new form costs.
+        inlined: the number of calls of each function that was inlined; the model is the inlined one.
+        inlined_from: the scope in the file of each node that comes from an inlined function, by its own.
     """
 
     model: Model
@@ -129,6 +131,8 @@ class Conversion:
     warnings: tuple[Diagnostic, ...] = ()
     risks: tuple[Risk, ...] = ()
     costs: tuple[str, ...] = ()
+    inlined: Mapping[str, int] = field(default_factory=dict)
+    inlined_from: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def opset(self) -> int | None:
@@ -153,12 +157,20 @@ class Conversion:
     @property
     def is_empty(self) -> bool:
         """Return whether the model does not change."""
-        return self.move is None and all(converted.fragment is None for converted in self.converted)
+        return (
+            self.move is None
+            and not self.inlined
+            and all(converted.fragment is None for converted in self.converted)
+        )
 
     @property
     def is_stuck(self) -> bool:
         """Return whether nothing can be written, because the model cannot be converted to the new opset."""
         return self.move is not None and bool(self.move.obstacles)
+
+    def inlining(self) -> tuple[str, ...]:
+        """Return a remark for each function that was inlined."""
+        return tuple([f"{name}: {counted(calls, 'call')} inlined" for name, calls in self.inlined.items()])
 
     def files(self, path: Path) -> "Files":
         """Return the files to write for a destination path; raises the same errors as `write`."""
@@ -211,6 +223,7 @@ class Conversion:
         model, move, patches, lines = self.model, self.move, self.patches, list[str]()
         if move is not None:
             lines += [f"-opset {model.opset_imports.get('')}\n", f"+opset {move.opset}\n"]
+        lines += [f"~{remark}\n" for remark in self.inlining()]
         if patches:
             lines += FORMATS[model.format].diff(model, patches, self.origin or model.path)
         if move is not None and move.changes:
@@ -246,6 +259,8 @@ class ConversionRun:
             return f"{', '.join(self.failed_devices)} could not compare the models"
         if self.devices or (conversion.is_empty and conversion.origin is None):
             return ""
+        if conversion.inlined and not conversion.converted:
+            return ""  # inlining is proven without running anything
         if not conversion.cases:
             return f"no case was requested ({Parameter('verify', 0)})"
         if self.unverified:

@@ -7,9 +7,12 @@ from functools import cache
 from ir_scatter.compare.phases import begin
 from ir_scatter.compare.request import ComparedModels
 from ir_scatter.compare.result import Lead
+from ir_scatter.convert.conversion import Conversion
 from ir_scatter.convert.pipeline import convert
+from ir_scatter.convert.risks import Origins, hidden_defects
 from ir_scatter.core.errors import Error
 from ir_scatter.formats import FORMATS
+from ir_scatter.ops.lookup import scatter_types
 from ir_scatter.portability import meetings, portability_to
 from ir_scatter.reading import read
 
@@ -51,11 +54,21 @@ def _remaining_defects(path: str, device: str) -> Mapping[str, set[str]] | None:
         model = conversion.model
         written = FORMATS[model.format].write(model, conversion.patches, conversion.move)
         result = read(path, written.content, format=model.format)
-        left: dict[str, set[str]] = {patch.node.scope: set() for patch in conversion.patches}
-        for scatter, _, met in meetings(result, portability_to((device,))):
-            for scope in left:
-                if scatter.node.scope.startswith(scope):
-                    left[scope].add(met.defect.code)
+        changed = [*(patch.node.scope for patch in conversion.patches), *_of_functions(conversion)]
+        left: dict[str, set[str]] = {conversion.inlined_from.get(scope, scope): set() for scope in changed}
+        origins = Origins(conversion)
+        portability = portability_to((device,))
+        remaining = [(scatter, met) for scatter, _, met in meetings(result, portability)]
+        for scatter, met in (*remaining, *hidden_defects(conversion, portability, ())):
+            scope = origins.scope(scatter.node.scope)
+            left.get(conversion.inlined_from.get(scope, scope), set()).add(met.defect.code)
     except (Error, OSError):
         return None
     return left
+
+
+def _of_functions(conversion: Conversion) -> list[str]:
+    """Return the scopes of all scatter nodes if functions were inlined, whose calls concern every node."""
+    model = conversion.model
+    nodes = model.definitions(scatter_types(model.domain)) if conversion.inlined else ()
+    return [node.scope for node in nodes]

@@ -74,7 +74,8 @@ def _finished(job: ConversionJob, done: ConversionRun, before: str | None = None
         f"{warning.location.scope}: {warning.code} {warning.message}; {warning.help}"
         for warning in done.conversion.warnings
     ]
-    done, files = replace(done, remarks=(*done.remarks, *warnings, *done.conversion.costs)), None
+    remarks = (*done.remarks, *done.conversion.inlining(), *warnings, *done.conversion.costs)
+    done, files = replace(done, remarks=remarks), None
     if job.is_dry or job.with_diff or job.partial or done.conversion.is_whole:
         conversion, files = _with_files(done.conversion, Path(job.output or job.source))
         done = replace(done, conversion=conversion)

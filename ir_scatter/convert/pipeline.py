@@ -1,6 +1,6 @@
 """The conversion of a model: selects nodes, their targets and the opset, rewrites each node and proves it."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -32,6 +32,7 @@ from ir_scatter.rewrites.guard import NAMES, Guard, may_be_cut
 from ir_scatter.rewrites.refusals import Reason, Refusal
 
 if TYPE_CHECKING:
+    from ir_scatter.convert.functions import InlinedModel
     from ir_scatter.portability import Portability
 
 _DIALECTS = {ONNX: "ONNX", OPENVINO: "OpenVINO"}
@@ -95,20 +96,28 @@ def convert(
         source = read(model) if isinstance(model, str | Path) else model
         with suppress(UnreadableModel):  # reported when the model is written
             source_files(source)  # check that the files to copy later are still unchanged
-        rewriter = Rewriter(source, promises, given)
         portability: Portability | None = None
+        inlined: InlinedModel | None = None
         if targets:
             # These modules load the records of all devices.
             from ir_scatter.convert.around import Lessened, avoid_defects, lessen_risks, not_guarded
+            from ir_scatter.convert.functions import inline_functions, refuses_functions
             from ir_scatter.convert.risks import accepted_illegal, risks_of
             from ir_scatter.portability import portability_to
 
             portability = portability_to(tuple(targets))
+            without = inline_functions(source) if refuses_functions(portability) else None
+            if isinstance(without, Refused):
+                refused.append(without)
+            elif without is not None:
+                inlined, source = without, without.model
         elif at_any_cost:
             raise UsageError(
                 f"{Parameter('at_any_cost')} goes with {Parameter('targets')}, expected a device"
             )
-        everywhere, tasks, final = _candidates(rewriter, sources, nodes), list[_Task](), None
+        rewriter = Rewriter(source, promises, given)
+        origins = {} if inlined is None else inlined.origins
+        everywhere, tasks, final = _candidates(rewriter, sources, nodes, origins), list[_Task](), None
         lessened: dict[int, Lessened] = {}
         if portability is not None and to is None:
             if opset is not None:
@@ -126,7 +135,8 @@ def convert(
                 )
                 if better is not None:
                     lessened[id(candidate.node)] = better
-                    tasks += [(candidate, better.row, own_opset)] if better.rewritten is not None else []
+                    is_settled = better.rewritten is not None or better.refusal is not None
+                    tasks += [(candidate, better.row, own_opset)] if is_settled else []
         elif to is not None or opset is not None or guard is None:
             tasks, final = _plan(rewriter, to, everywhere, opset, is_explicit=bool(sources or nodes))
         entering = [
@@ -153,7 +163,9 @@ def convert(
             own_guard = guard_kind if guard is not None and candidate in exposed else None
             better = lessened.get(id(node))
             outcome: Rewritten | Refusal | None
-            if better is not None and better.rewritten is not None and own_guard is None:
+            if better is not None and better.refusal is not None:
+                target, outcome = better.row, better.refusal
+            elif better is not None and better.rewritten is not None and own_guard is None:
                 target, outcome = better.row, better.rewritten
             elif portability is not None and candidate.spec is not None:
                 is_free = to is None and (target is None or target.key == candidate.key)
@@ -209,7 +221,7 @@ def convert(
     warnings: tuple[Diagnostic, ...] = ()
     if portability is not None:
         settled = {candidate.node.scope for candidate in converted}
-        warnings = accepted_illegal(source, portability, frozenset(settled))
+        warnings = accepted_illegal(source, portability, frozenset(settled), given)
         if guard is None:
             warnings += not_guarded(
                 portability,
@@ -235,6 +247,8 @@ def convert(
         cases=verify,
         warnings=warnings,
         costs=tuple(costs),
+        inlined={} if inlined is None else inlined.calls,
+        inlined_from=origins,
     )
     if portability is None:
         return conversion
@@ -243,7 +257,7 @@ def convert(
         for candidate in everywhere
         if (better := lessened.get(id(candidate.node))) is not None and better.rewritten is None
     }
-    return replace(conversion, risks=risks_of(conversion, portability, prices))
+    return replace(conversion, risks=risks_of(conversion, portability, prices, given))
 
 
 def _runners_of(portability: "Portability | None") -> list[str]:
@@ -376,8 +390,13 @@ def _plan(
 # The scatter nodes of a model
 
 
-def _candidates(rewriter: Rewriter, sources: Collection[str], nodes: Sequence[str]) -> list[_Candidate]:
-    """Return the scatter nodes with these operators and names; an empty collection selects all."""
+def _candidates(
+    rewriter: Rewriter, sources: Collection[str], nodes: Sequence[str], origins: Mapping[str, str]
+) -> list[_Candidate]:
+    """Return the scatter nodes with these operators and names; an empty collection selects all.
+
+    Nodes of an inlined function are also named by their scope in the file, which `origins` holds.
+    """
     model = rewriter.model
     candidates = [
         _Candidate(scatter.node, (scatter,)) for scatter in scatter_nodes(model.graph, rewriter.check.facts)
@@ -385,7 +404,7 @@ def _candidates(rewriter: Rewriter, sources: Collection[str], nodes: Sequence[st
     for function in model.functions:
         candidates += _of_function(rewriter, function)
     if nodes:
-        candidates = _matching(candidates, nodes)
+        candidates = _matching(candidates, nodes, origins)
     if sources:
         keys = _find_sources(model, sources)
         candidates = [candidate for candidate in candidates if candidate.key in keys]
@@ -415,9 +434,11 @@ def _looks(scatter: ScatterNode) -> object:
     return key, None if array is None else array.tobytes(), proven
 
 
-def _matching(candidates: Sequence[_Candidate], patterns: Sequence[str]) -> list[_Candidate]:
+def _matching(
+    candidates: Sequence[_Candidate], patterns: Sequence[str], origins: Mapping[str, str]
+) -> list[_Candidate]:
     """Return the nodes that some pattern matches: by their exact name, or else as a glob."""
-    names = [(candidate.node.name, candidate.node.scope) for candidate in candidates]
+    names = [_names_of(candidate.node, origins) for candidate in candidates]
     chosen: set[int] = set()
     for pattern in patterns:
         named = [at for at, both in enumerate(names) if pattern in both]
@@ -429,6 +450,11 @@ def _matching(candidates: Sequence[_Candidate], patterns: Sequence[str]) -> list
             raise UsageError(f"no scatter node is named {pattern!r}{guess}; `ir-scatter inspect` lists them")
         chosen.update(named)
     return [candidates[at] for at in sorted(chosen)]
+
+
+def _names_of(node: Node, origins: Mapping[str, str]) -> tuple[str, ...]:
+    origin = origins.get(node.scope)
+    return node.name, node.scope, *((origin, origin.rpartition("/")[2]) if origin is not None else ())
 
 
 # Operators by the names that users write

@@ -8,6 +8,7 @@ from typing import Any
 
 from ir_scatter.compare.numpy_source import Reference
 from ir_scatter.convert.conversion import Conversion, ConversionRun, Converted, Refused
+from ir_scatter.convert.functions import inline_functions
 from ir_scatter.convert.on_devices import against_numpy, constraints_of
 from ir_scatter.convert.opset.adapters import agreed_opset
 from ir_scatter.convert.pipeline import convert
@@ -39,11 +40,11 @@ def exported(
 ) -> Iterator[tuple[ConversionRun, str | None]]:
     """Convert an ONNX model to a temporary IR, and its nodes; the IR exists within the `with` block.
 
-    Operators that OpenVINO cannot read are first rewritten in ONNX.
+    Functions are first inlined, and operators that OpenVINO cannot read rewritten, in ONNX.
 
     Yields:
         The result, for the IR or, if there is none, for the ONNX model; and the path of the model that
-        OpenVINO has read, if that is a copy in another opset, else None.
+        OpenVINO has read, if that is a copy in another opset or with inlined functions, else None.
     """
     # Nodes that break a rule have no specified result; OpenVINO may compute anything.
     broken = tuple(
@@ -57,7 +58,14 @@ def exported(
     if broken and not partial:
         yield ConversionRun(Conversion(model, refused=broken, origin=model.path)), None
         return
-    first = _readable_by_openvino(model, options)
+    inlined = inline_functions(model)
+    if isinstance(inlined, Refused):
+        yield ConversionRun(Conversion(model, refused=(inlined,), origin=model.path)), None
+        return
+    onnx = model if inlined is None else inlined.model
+    first = _readable_by_openvino(onnx, options)
+    if inlined is not None:
+        first = replace(first or Conversion(onnx), inlined=inlined.calls)
     if first is not None and first.refused:
         yield ConversionRun(first), None
         return
@@ -94,15 +102,20 @@ def exported(
             is_verified = not difference
         conversion = replace(
             conversion_of_ir,
-            converted=_listed(model, ir, conversion_of_ir),
+            converted=_listed(onnx, ir, conversion_of_ir),
             refused=refused,
             verified=(*(first.verified if first else ()), *conversion_of_ir.verified),
             origin=model.path,
             warnings=(*conversion_of_ir.warnings, *_lost_inputs(model, ir)),
         )
-        is_moved = first is not None and first.move is not None
-        devices = {_NUMPY: equal} if equal else {}
-        yield ConversionRun(conversion, devices=devices, unverified=reason), source.path if is_moved else None
+        is_other = first is not None and (first.move is not None or bool(first.inlined))
+        run = ConversionRun(
+            conversion,
+            remarks=() if first is None else first.inlining(),
+            devices={_NUMPY: equal} if equal else {},
+            unverified=reason,
+        )
+        yield run, source.path if is_other else None
 
 
 def _lost_inputs(model: Model, ir: Model) -> Iterator[Diagnostic]:

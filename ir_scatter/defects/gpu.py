@@ -50,16 +50,16 @@ _OF_FOUR = [[[0, 1, 0, 1], [1, 0, 1, 1]]]
 """Indices of shape [1, 2, 4]."""
 _LARGEST_RANK, _LARGEST_RANK_OF_SLICES = 6, 8
 _LEAST_RANK = 4
-"""Smallest rank of tensors inside the plugin: it appends dimensions of 1 to data of lower rank."""
+"""Minimum rank of tensors inside the plugin: it appends dimensions of 1 to data of lower rank."""
 _KEEPS_ELEMENTS = frozenset({"Concat", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
 """Operators whose outputs contain every element of their inputs."""
 _PARAMETER, _RESULTS = "Parameter", frozenset({"Result"})
 _MOST_PARTS = 1000
-"""Limit of values upstream of indices among which a negative constant is searched."""
+"""Maximum values upstream of indices that are searched for a negative constant."""
 _NEGATED_TWICE = ("Negative", "Negative")
-"""Operators that leave data as it is together, although the plugin computes each of them."""
+"""Operators that together leave data unchanged, although the plugin computes each of them."""
 _BEFORE_FILLED = 2
-"""Inside the plugin, a tensor of lower rank gets dimensions of 1 after this many leading dimensions."""
+"""To raise a tensor's rank, the plugin inserts dimensions of 1 after this many leading dimensions."""
 
 
 @Defect(
@@ -82,7 +82,8 @@ _BEFORE_FILLED = 2
 def axis_not_constant_refused(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's GPU plugin needs a constant axis: otherwise "Unsupported parameter nodes type".
 
-    A node with empty indices is left out before, if its data is computed or its output is read.
+    A node with empty indices is usually removed before: if its data is computed, or its output feeds other
+    nodes.
     """
     spec = scatter.spec.axis
     if spec is None or spec.attribute is not None or scatter.written_axis is not None:
@@ -91,12 +92,11 @@ def axis_not_constant_refused(scatter: ScatterNode) -> Meeting | None:
 
 
 def _is_kept(scatter: ScatterNode) -> Ternary:
-    """Return whether a node is in the compiled model, although its indices may be empty.
+    """Return whether OpenVINO keeps a node in the compiled model; it may remove one with empty indices.
 
-    OpenVINO replaces a node that writes nothing by its data, ScatterElementsUpdate of opset 12 and ONNX
-    excepted. It keeps one whose data is an input of its graph and whose output is an output of that graph,
-    and may keep one whose data comes from a node with several outputs, or is an output as well; but constant
-    data is folded.
+    It replaces a node that writes nothing by its data, except for ScatterElementsUpdate of opset 12 and ONNX.
+    It keeps such a node if its data is an input, and its output an output, of its graph. It may keep one
+    whose data comes from a node with several outputs, or is also an output. Constant data is folded.
     """
     data, layout = scatter.data, scatter.spec.layout
     is_plain = scatter.spec.key.domain == OPENVINO and len(scatter.spec.reductions) <= 1
@@ -117,7 +117,7 @@ def _is_kept(scatter: ScatterNode) -> Ternary:
 
 
 def _may_vanish(node: Node) -> bool:
-    """Return whether OpenVINO may replace an operator by its input, as it moves and computes nothing."""
+    """Return whether OpenVINO may replace a node by its input: it computes nothing, like Reshape."""
     op = find(node.domain, node.type)
     return op is not None and bool(op.view or op.copies)
 
@@ -138,7 +138,7 @@ def _is_given_out(node: Node) -> bool:
 
 
 def _is_compiled(scatter: ScatterNode) -> Ternary:
-    """Return whether a node is compiled: in a body not if its data is empty, in the main graph always."""
+    """Return whether a node is compiled: always in the main graph, in a body unless its data is empty."""
     model = scatter.facts.model
     if element_count(scatter.data_shape) == 0 and model is not None and scatter.node.graph is not model.graph:
         return Ternary(None, "its body is compiled although data is empty")
@@ -161,8 +161,8 @@ def _is_compiled(scatter: ScatterNode) -> Ternary:
 def large_rank_refused(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's GPU plugin refuses inputs of more than six dimensions, except updates of ScatterUpdate.
 
-    These are computed correctly with seven and eight dimensions. In a body a node with empty data is not
-    refused, in the main graph it is.
+    Updates of ScatterUpdate with seven or eight dimensions give correct results. A node with empty data is
+    refused in the main graph, but not in a body.
     """
     ranks = {port.port.role: None if port.shape is None else len(port.shape) for port in scatter.operands()}
     for role, rank in ranks.items():
@@ -203,7 +203,7 @@ def large_rank_refused(scatter: ScatterNode) -> Meeting | None:
 def element_types_refused(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's GPU plugin has no kernel for these types: "No layout format available".
 
-    It needs one even if there is nothing to write, unless the node is left out before.
+    This also refuses nodes without anything to write, unless OpenVINO removes the node before.
     """
     is_refused = element_type_is(scatter, *_REFUSED.get(scatter.spec.layout, ()))
     operand = scatter.data
@@ -225,7 +225,7 @@ def element_types_refused(scatter: ScatterNode) -> Meeting | None:
     avoid="convert indices to i32",
 )
 def index_types_refused(scatter: ScatterNode) -> Meeting | None:
-    """OpenVINO's GPU plugin refuses indices of ScatterElementsUpdate below 16 bits, and u2 anywhere."""
+    """OpenVINO's GPU plugin refuses ScatterElementsUpdate indices below 16 bits, and u2 indices anywhere."""
     types = _OF_INDICES if scatter.spec.layout is Layout.ELEMENTS else ("u2",)
     is_refused = element_type_is(scatter, *types, role=Role.INDICES)
     return meets("indices are of a small type", [is_refused, _is_compiled(scatter)], Role.INDICES)
@@ -260,7 +260,8 @@ def index_types_refused(scatter: ScatterNode) -> Meeting | None:
 def reduction_of_tuples_refused(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's GPU plugin supports ScatterNDUpdate only without a reduction: it "is not supported".
 
-    A node with empty indices is left out before, if its data is computed or its output is read.
+    A node with empty indices is usually removed before: if its data is computed, or its output feeds other
+    nodes.
     """
     if scatter.spec.layout is not Layout.TUPLES or scatter.reduction in {None, Reduction.NONE}:
         return None
@@ -299,7 +300,7 @@ def negative_tuples_written_elsewhere(scatter: ScatterNode) -> Meeting | None:
 
     Instead of the size it adds the rank that data has inside the plugin, at least 4. The target is right only
     if the size happens to equal that rank, or data has one element. Otherwise it writes elsewhere, even
-    outside of data; release 2026.0.0 adds nothing, and nearly always writes elsewhere. In versions that
+    outside of data. Release 2026.0.0 adds nothing, and nearly always writes elsewhere. In versions that
     forbid negative indices the CPU plugin and constant folding count them from the end, so a model that works
     there fails on the GPU plugin.
     """
@@ -373,9 +374,9 @@ def _has_negative_part(scatter: ScatterNode) -> bool:
 def nothing_to_write_leaves_nothing(scatter: ScatterNode) -> Meeting | None:
     """With empty indices OpenVINO's GPU plugin leaves the output uninitialised instead of copying data.
 
-    It copies data for ScatterNDUpdate, and if a shape of the node is dynamic. ScatterUpdate and
-    ScatterElementsUpdate-3 are left out before unless their data is an input and their output an output.
-    Dynamic shapes of other inputs of the model do not matter. Converting to ScatterNDUpdate does not help, as
+    It copies data for ScatterNDUpdate, and if a shape of the node is dynamic; dynamic shapes of other inputs
+    of the model do not matter. ScatterUpdate and ScatterElementsUpdate-3 are removed before, unless their
+    data is an input and their output an output of the model. Converting to ScatterNDUpdate does not help, as
     the plugin refuses Unsqueeze of empty indices: "Output shape is not provided".
     """
     if scatter.spec.layout is Layout.TUPLES or element_count(scatter.indices_shape) != 0:
@@ -504,7 +505,7 @@ def _is_constant_row(scatter: ScatterNode, role: Role) -> bool:
 
 
 def _all_is_static(scatter: ScatterNode) -> Ternary:
-    """Return whether all shapes of the model are static; otherwise the plugin compiles nodes in another way.
+    """Return whether all shapes of the model are static; otherwise the plugin uses other kernels.
 
     A shape that could not be inferred is unknown, not dynamic.
     """
@@ -560,8 +561,8 @@ def _is_static_model(model: Model) -> bool | None:
 def lone_coordinate(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's GPU plugin writes to the wrong place if indices have shape [1]: one tuple, one coordinate.
 
-    It does not if an input of the model has a dynamic shape, or data has more than four dimensions. The place
-    may be outside of memory: a probe crashed in 1 of 20 runs.
+    This does not happen if an input of the model has a dynamic shape, or data has more than four dimensions.
+    The place may be outside of memory: a probe crashed in 1 of 20 runs.
     """
     shape, array = scatter.data_shape, scatter.index_array
     if scatter.spec.layout is not Layout.TUPLES or scatter.indices_shape != (1,) or not shape:
@@ -641,7 +642,7 @@ def four_bits_of_open_shapes_refused(scatter: ScatterNode) -> Meeting | None:
 def lone_slice_of_open_shapes(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's GPU plugin permutes the elements of a slice if indices have shape [1]: a single coordinate.
 
-    It does so if the shape of updates is dynamic, and that of data or indices too. 2-D updates are right if
+    This happens if the shape of updates is dynamic, and that of data or indices too. 2-D updates are right if
     both sizes are equal, or the second is 1.
     """
     updates, rest = scatter.updates, (scatter.data, scatter.indices)
@@ -689,9 +690,9 @@ def lone_slice_of_open_shapes(scatter: ScatterNode) -> Meeting | None:
 def table_of_tuples_of_open_shapes(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's GPU plugin reads only the first coordinate of each index tuple if indices are 3-D.
 
-    It does so if the last dimension of indices is dynamic. The other coordinates count as 0, so only elements
-    whose other coordinates are 0 are written correctly; slices never are. It may write outside of memory: a
-    probe crashed in 4 of 20 runs.
+    This happens if the last dimension of indices is dynamic. The other coordinates count as 0, so only
+    elements whose other coordinates are 0 are written correctly; slices never are. It may write outside of
+    memory: a probe crashed in 4 of 20 runs.
     """
     indices, data, updates = scatter.indices_shape, scatter.data_shape, scatter.updates
     is_known = scatter.depth is not None or (indices is not None and len(indices) != 3)
@@ -756,14 +757,14 @@ def mixed_ranks_of_tuples(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's GPU plugin misreads inputs of ScatterNDUpdate that it stores with different ranks.
 
     Inside the plugin a tensor has rank 4, 5 or 6. If non-constant inputs differ in that rank, indices and
-    updates are stored with the rank of data: at lower rank dimensions of 1 are inserted after the first two,
-    at higher rank dimensions after the first two are merged. The kernel still uses the original dimensions.
-    So indices of lower rank are misread unless all dimensions after the first two are 1, and updates unless
-    the dimensions that they share with indices keep their strides. Indices of higher rank than data are read
-    out of bounds: some results are right by accident (62 of 80 random nodes whose other inputs are constants
-    or of the same rank). Except for these, the condition separates right from wrong in all of 1,000 random
-    nodes with static shapes, of any element type. If a shape of the model is dynamic, the plugin keeps all
-    dimensions, and the result is right.
+    updates are stored with the rank of data. To raise the rank, dimensions of 1 are inserted after the first
+    two dimensions; to lower it, the dimensions after the first two are merged. The kernel still uses the
+    original dimensions. So indices of lower rank are misread unless all dimensions after the first two are 1.
+    Updates are misread unless the dimensions that they share with indices keep their strides. Indices of
+    higher rank than data are read out of bounds: some results are right by accident (62 of 80 random nodes
+    whose other inputs are constants or of the same rank). Apart from these, the condition predicted right and
+    wrong correctly for all of 1,000 random nodes with static shapes, of any element type. If a shape of the
+    model is dynamic, the plugin keeps all dimensions, and the result is right.
     """
     operands = [scatter.operand(role) for role in (Role.DATA, Role.INDICES, Role.UPDATES)]
     if scatter.spec.layout is not Layout.TUPLES or None in operands:
@@ -797,7 +798,7 @@ def _stored_rank(shape: Shape) -> int:
 
 
 def _are_coordinates_moved(indices: Sequence[Dim], rank: int) -> bool | None:
-    """Return whether coordinates are displaced when indices are stored with the rank of data."""
+    """Return whether storing indices with the rank of data displaces coordinates; None if unknown."""
     stored = _stored_rank(tuple(indices))
     if stored >= rank:
         return stored > rank
@@ -808,10 +809,10 @@ def _are_coordinates_moved(indices: Sequence[Dim], rank: int) -> bool | None:
 
 
 def _are_updates_moved(updates: Sequence[Dim], count: int, rank: int) -> bool | None:
-    """Return whether the first `count` dimensions of updates move if stored with another rank.
+    """Return whether storing updates with another rank displaces their first `count` dimensions.
 
-    rank 5 in, stored with rank 6:    [a, b, c, d, e] -> [a, b, 1, c, d, e]
-    rank 6 in, stored with rank 5:    [a, b, c, d, e, f] -> [a, b, c * d, e, f]
+    rank 5 stored with rank 6:    [a, b, c, d, e] -> [a, b, 1, c, d, e]
+    rank 6 stored with rank 5:    [a, b, c, d, e, f] -> [a, b, c * d, e, f]
     """
     stored = _stored_rank(tuple(updates))
     if stored == rank or count <= _BEFORE_FILLED:

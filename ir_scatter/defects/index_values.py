@@ -1,4 +1,4 @@
-"""Defects: indices that the specification forbids and a device accepts; most are known only at run time."""
+"""Defects: indices that the specification forbids but a device accepts; most are known only at run time."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
@@ -25,7 +25,7 @@ _FAR = 500_000_000
 _ROW, _ROW_SIZE = "row", 64
 _ROW_TYPES = ("i16", "i32", "i64", "u16", "u32", "u64")
 _MOST_CONDITIONS = 3
-"""Conditions that exclude an index out of range, at most so many in a finding; `contract` names all."""
+"""Maximum conditions that a finding lists which rule out an index out of range; `contract` lists all."""
 _CLAMP = Text("limit indices to their range (`{}`)", Invocation("convert", {"guard": "clamp"}))
 
 
@@ -105,7 +105,7 @@ def refusal_lost_on_one_thread(scatter: ScatterNode) -> Meeting | None:
 
 
 def _outside_of_range(scatter: ScatterNode, defect: Defect) -> Meeting | None:
-    """Return that a defect affects a node, if its indices are out of range, or may be at run time."""
+    """Return a `Meeting` if the indices of a node are out of range, or may be at run time."""
     layout = scatter.spec.layout
     if layout is Layout.SEQUENCE or 0 in {
         element_count(scatter.data_shape),
@@ -179,7 +179,7 @@ def index_bounds(scatter: ScatterNode) -> list[tuple[Dim, Interval]]:
 
 
 def _is_row(scatter: ScatterNode) -> bool | None:
-    """Return whether data is 1-D and has few integers, as shapes do; None if unknown."""
+    """Return whether data is 1-D and has at most 64 integers, as shapes do; None if unknown."""
     data, indices = rank_of(scatter.data_shape, 1, ""), rank_of(scatter.indices_shape, 1, "")
     count = element_count(scatter.data_shape)
     size = Ternary(None if count is None else count <= _ROW_SIZE)

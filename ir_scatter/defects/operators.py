@@ -16,7 +16,7 @@ _ONLY = frozenset({Fact.OPERATOR, Fact.INPUTS})
 
 
 def _plain(spec: OpSpec) -> Probe:
-    """Return the simplest probe (test input) of an operator version."""
+    """Return the simplest probe (test input) for an operator version."""
     indices, updates = _SHAPES.get(spec.layout, ((1, 2), (1, 2)))
     axis = None if spec.axis is None else int(bool(spec.axis.excluded))
     name = cast(OperatorName, str(spec.key))

@@ -43,9 +43,10 @@ _ALL = frozenset(Role)
 def one_behind_the_axis_folded(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO folds constant ScatterUpdate nodes wrongly if updates have a dimension of 1 after the axis.
 
-    It writes updates of other positions if there is more than one index, and either a dimension of 1 of data
-    comes after the axis and a dimension of another size, or indices end with a dimension of 1 before a
-    dimension of another size. This separates right from wrong in all of 502 random cases.
+    It writes updates of other positions if there is more than one index, and one of two conditions holds.
+    After the axis, data has a dimension of another size and then a dimension of 1, as in [..., 3, 1]; or
+    indices end with a dimension of 1, and data has a dimension of another size after the axis. This condition
+    was correct in all of 502 random cases.
     """
     if scatter.spec.layout is not Layout.SLICES:
         return None

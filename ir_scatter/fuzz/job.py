@@ -1,4 +1,4 @@
-"""Prepares and runs the fuzzer as a user requested it, and writes findings to a folder."""
+"""Prepares and runs the fuzzer for a user's request, and writes findings to a folder."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from ir_scatter.runners.base import Runner
 
 REPORT, PAGE = "fuzz.json", "index.html"
 MARK = b'<p class="brand">ir-scatter fuzz</p>'
-"""Bytes by which a page that fuzz wrote is recognised, before it is replaced."""
+"""Bytes that identify a page written by fuzz, before it is replaced."""
 _VALUES = ("any", "plain", "edge")
 
 
@@ -29,13 +29,13 @@ class UnavailableRunner(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class FuzzRequest:
-    """A request of a user; see `FuzzPlan` for the other attributes.
+    """A user's request; see `FuzzPlan` for the other attributes.
 
     Attributes:
         on: names of runners; empty for all that run here.
-        folder: the folder for findings; None writes nothing.
+        folder: the folder for findings; None to write nothing.
         resume: whether to continue from the report in the folder.
-        overwrite: whether to replace a page in the folder that fuzz did not write.
+        overwrite: whether a page in the folder that fuzz did not write may be replaced.
     """
 
     on: Sequence[str] = ()
@@ -54,7 +54,7 @@ DEFAULT_SECONDS = 60.0
 
 
 def prepare(request: FuzzRequest, directory: Directory = HERE) -> Campaign:
-    """Return a campaign that is ready to run; the directory resolves the names of its runners.
+    """Return a campaign that is ready to run; `directory` resolves the names of its runners.
 
     Raises:
         UsageError: the request is contradictory, or names an unknown runner or operator.
@@ -83,7 +83,7 @@ def prepare(request: FuzzRequest, directory: Directory = HERE) -> Campaign:
 
 
 def _demand_own_page(path: Path) -> None:
-    """Check that a page that will be replaced was written by fuzz.
+    """Check that fuzz wrote the page that will be replaced.
 
     Raises:
         UsageError: another program wrote it.
@@ -97,7 +97,7 @@ def _demand_own_page(path: Path) -> None:
 
 
 def earlier_report(folder: Path) -> dict[str, Any]:
-    """Return the report of an earlier run, including findings that it wrote before it was killed.
+    """Return the report of an earlier run, with all findings that it wrote, even if it was killed.
 
     Raises:
         UsageError: the file is damaged, or is not a report.
@@ -136,7 +136,7 @@ def _available(names: Sequence[str], directory: Directory) -> list[Runner]:
 
 
 def run(request: FuzzRequest, campaign: Campaign) -> Generator[FuzzFinding, None, None]:
-    """Yield findings during the run, each already written to the requested folder.
+    """Yield findings during the run; each is already in the requested folder.
 
     Raises:
         CannotWrite: a finding cannot be written.

@@ -1,9 +1,9 @@
-"""How general operators round, and where a small change of their inputs makes their outputs jump.
+"""How general operators round, and how their outputs may jump after a small change of an input.
 
     rounds(op)      MatMul: True      Relu, Gather: False: their outputs are elements of inputs, or 0
     jump_of(op)     Greater: Jump.COMPARISON      Round: Jump.STEP      TopK: Jump.ORDER
 
-This module does not import NumPy. An operator without a row here rounds, and does not jump.
+This module does not import NumPy. An operator that is not listed here rounds, and does not jump.
 """
 
 from enum import Enum
@@ -52,7 +52,7 @@ _EXACT = (
 """Operators whose outputs are elements of inputs, or constants."""
 
 _BASIC = f"Add Subtract Sub Multiply Mul {_RECTIFIERS} {_CONVERSIONS}"
-"""Operators whose result is exact if the element type can represent it, and otherwise the nearest number."""
+"""Operators with correct rounding: an exact result if the element type has it, else the nearest number."""
 
 _EXACT_TYPES, _BASIC_TYPES = frozenset(_EXACT.split()), frozenset(_BASIC.split())
 

@@ -48,8 +48,8 @@ _SEQUENCES = {"red": "31", "yellow": "33", "green": "32"}
 def render(done: ComparedModels, *, each: bool = False, color: bool = False, width: int | None = None) -> str:
     """Return the verdict in one sentence, then tables, then details, all wrapped to the terminal.
 
-    With `each`: the verdict on all models, a table of operators by runners, the verdict on each model,
-    then the details of models with differences.
+    With `each`: the verdict on all models, a table of operators by runners, the verdict on each model, then
+    the details of models with differences.
     """
     operators = operator_matrix(done.found)
     if is_single(done):
@@ -83,7 +83,7 @@ def render(done: ComparedModels, *, each: bool = False, color: bool = False, wid
 
 
 def text(compared: Compared, *, color: bool = False, width: int | None = None) -> str:
-    """Return the report of one model."""
+    """Return the report on one model."""
     head = headline(compared)
     first = f"{_first_line(head, color=color, width=width)}\n{_model_line(compared, width)}"
     return "\n\n".join([first, *_body(compared, head, color=color, width=width)]) + "\n"
@@ -107,7 +107,7 @@ def name_of_model(compared: Compared) -> str:
 
 
 def _body(compared: Compared, head: Headline, *, color: bool, width: int | None) -> list[str]:
-    """Return tables, then details."""
+    """Return the lines after the verdict: tables, then details."""
     parts = [table_text(table, color=color, width=width) for table in _tables(compared)]
     for lines in (
         _differences(compared, head),
@@ -141,7 +141,7 @@ def _tables(compared: Compared) -> Iterator[Table]:
 
 
 def _differences(compared: Compared, head: Headline) -> Iterator[str]:
-    """Yield a line for each tensor and runner that is not equal, with the worst case."""
+    """Yield a line for each tensor and runner whose result is not equal, with the worst case."""
     worst: dict[tuple[object, ...], Comparison] = {}
     for comparison in compared.comparisons:
         is_twice = comparison.level is Level.MODEL and outputs_are_nodes(compared)
@@ -172,7 +172,7 @@ def _differences(compared: Compared, head: Headline) -> Iterator[str]:
 
 
 def _leads(compared: Compared) -> Iterator[str]:
-    """Yield what results are known as, and what to do, once for all nodes and cases."""
+    """Yield the known defects that explain results, and suggestions, once for all nodes and cases."""
     for lead in compared.leads[:MOST_ROWS]:
         yield from lines_of(lead)
     if len(compared.leads) > MOST_ROWS:
@@ -263,7 +263,7 @@ def _is_explained(measure: Measure) -> bool:
 
 
 def _indices(guarded: Sequence[Guarded], head: Headline) -> Iterator[str]:
-    """Yield a line for each node with illegal or remarkable indices, once for all runners and cases."""
+    """Yield a line for each node with illegal or unusual indices, once for all runners and cases."""
     subject = head.subject
     same: dict[tuple[str, str, str], list[Guarded]] = {}
     for violation in guarded:
@@ -282,7 +282,7 @@ def _indices(guarded: Sequence[Guarded], head: Headline) -> Iterator[str]:
 
 
 def _outliers(compared: Compared, head: Headline) -> Iterator[str]:
-    """Yield a line for each tensor where runners differ and the headline does not name who is wrong."""
+    """Yield a line for each tensor on which runners differ, unless the headline names the wrong one."""
     outliers = unmentioned_outliers(compared, head.sentence)
     for outlier in outliers[:MOST_ROWS]:
         where = outlier.node if outlier.node is not None else outlier.tensor

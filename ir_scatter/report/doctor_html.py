@@ -22,7 +22,7 @@ def render(diagnoses: Sequence[Diagnosis], *, verbose: bool = False) -> str:
 
 
 def _headline(diagnoses: Sequence[Diagnosis]) -> tuple[str, str]:
-    """Return the CSS class of the banner and its sentence."""
+    """Return the CSS class and the sentence of the banner."""
     checks = [checked for diagnosis in diagnoses for checked in diagnosis.defects]
     different = sum(checked.differs for checked in checks)
     if different:

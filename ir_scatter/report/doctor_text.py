@@ -1,4 +1,4 @@
-"""Results of the probes for known defects on each device: changes first, then the defects present."""
+"""Results of the probes for known defects on each device as text: changes first, then defects present."""
 
 from collections.abc import Iterator, Sequence
 
@@ -9,7 +9,7 @@ from ir_scatter.doctor import DefectCheck, Diagnosis
 from ir_scatter.report.characters import visible, wrap_line
 
 _LONGEST = 120
-"""Characters of a driver's version that are shown: some drivers append their build options."""
+"""Maximum characters of a driver's version: some drivers append their build options."""
 
 
 def render(diagnoses: Sequence[Diagnosis], *, width: int | None = None, verbose: bool = False) -> str:
@@ -51,7 +51,7 @@ def summary(diagnosis: Diagnosis) -> str:
 
 
 def groups(diagnosis: Diagnosis, *, verbose: bool) -> Iterator[tuple[str, list[DefectCheck]]]:
-    """Yield changed defects first, then the defects present by symptom; absent ones too if `verbose`."""
+    """Yield groups of defects: changed ones, then those present by symptom; if `verbose`, absent ones."""
     different = [checked for checked in diagnosis.defects if checked.differs]
     if different:
         yield "changed since recorded", different
@@ -68,7 +68,7 @@ def groups(diagnosis: Diagnosis, *, verbose: bool) -> Iterator[tuple[str, list[D
 
 
 def state(checked: DefectCheck) -> str:
-    """Return the result on a device and how it changed: "new: crashed", "gone, recorded: wrong"."""
+    """Return the result on a device and its change: "new: crashed", "gone, recorded: wrong"."""
     is_other = checked.differs and not checked.missed
     if checked.result is None:
         words = "no answer"

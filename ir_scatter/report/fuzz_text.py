@@ -1,4 +1,4 @@
-"""Findings of the fuzzer in a few lines each, and a summary of the campaign."""
+"""Findings of the fuzzer as text, and a summary of the campaign."""
 
 from ir_scatter.core.words import counted
 from ir_scatter.fuzz.campaign import Campaign
@@ -9,7 +9,7 @@ _BOLD, _RED, _PLAIN = "\x1b[1m", "\x1b[31m", "\x1b[0m"
 
 
 def render(campaign: Campaign, *, width: int | None = None) -> str:
-    """Return the summary of a campaign; its findings are printed by `one_finding`."""
+    """Return the summary of a campaign; `one_finding` prints the findings."""
     record = campaign.as_json()
     new = [finding for finding in campaign.findings if not finding.is_known]
     old = len(campaign.findings) - len(new)
@@ -31,7 +31,7 @@ def render(campaign: Campaign, *, width: int | None = None) -> str:
 
 
 def one_finding(finding: FuzzFinding, *, color: bool = False) -> str:
-    """Return a finding: operator, symptom and runner, the condition, the smallest case, its folder."""
+    """Return the text of a finding: operator, symptom, runner, condition, smallest case, folder."""
     record = finding.as_json()
     head = f"{finding.operator}: {finding.symptom} on {finding.runner}"
     minimal = record["minimal"]

@@ -1,4 +1,4 @@
-"""Phrases shared by the human-readable formats of findings."""
+"""Phrases that all text formats of findings share."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from ir_scatter.report.characters import visible
 
 
 def place(location: Location, exactly: tuple[int, int] | None = None) -> str:
-    """Return "m.xml:12:3" without unknown parts; `exactly` overrides line and column."""
+    """Return "m.xml:12:3", without unknown parts; `exactly` replaces line and column."""
     numbers: list[int | None] = [] if location.line is None else [location.line, location.column]
     numbers = numbers if exactly is None or location.column is None else [*exactly]
     return ":".join([visible(location.path), *(str(n) for n in numbers if n is not None)])
@@ -53,7 +53,7 @@ def one_line(diagnostic: Diagnostic) -> str:
 
 
 def help_of(diagnostic: Diagnostic) -> tuple[str, str]:
-    """Return how to fix a finding: a sentence, and a command or call; "" where there is none."""
+    """Return (sentence, command) on how to fix a finding; "" for a missing one."""
     path, sentence = diagnostic.location.path, visible(diagnostic.help)
     is_file = not (path.startswith("<") and path.endswith(">"))  # "<stdin>", "<bytes>"
     if diagnostic.fixed_by is None or not is_file:
@@ -81,7 +81,7 @@ def statistics(diagnostics: Sequence[Diagnostic]) -> list[str]:
 
 
 def proofs(report: Report) -> str:
-    """Return for how many nodes indices are proven to be in range; "" if that was not asked for."""
+    """Return a line that counts nodes by the proof of their indices; "" if no proof was requested."""
     counts = Counter[str]()
     for file in report.files:
         counts.update(file.proofs)

@@ -33,10 +33,11 @@ _WIDER = {"boolean": ("i32",), "unsigned": ("i32",), "signed": ("i32",), "float"
 _EXACT = frozenset({Reduction.NONE, Reduction.MIN, Reduction.MAX})
 """Reductions whose result is an old value or an update, and so fits the narrow type."""
 
-_COLUMN, _U32 = "as-column", "u32-as-i32"
-_AS_COLUMNS = frozenset({"mean-counted", "extreme-from-updates", _U32, "cast-to-i32", "cast-to-f32"})
+_COLUMN = "as-column"
 COPIED, LEFT_OUT, AXIS_FOUND = "copied-before", "left-out", "axis-found"
+CAST_TO_F32, U32_AS_I32 = "cast-to-f32", "u32-as-i32"
 """Names of forms that avoid defects of a node's inputs or surroundings."""
+_AS_COLUMNS = frozenset({"mean-counted", "extreme-from-updates", U32_AS_I32, "cast-to-i32", CAST_TO_F32})
 MEAN = "mean-counted"
 
 _PLAIN = frozenset({Layout.SLICES, Layout.ELEMENTS, Layout.TUPLES})
@@ -58,7 +59,7 @@ _CHEAP: Mapping[str, tuple[frozenset[Layout], Build]] = {
 
 _COSTLY: Mapping[str, tuple[frozenset[Layout], Build]] = {
     COPIED: (_PLAIN, forms_of_inputs.copied_before),
-    _U32: (_PLAIN, forms_of_inputs.u32_as_i32),
+    U32_AS_I32: (_PLAIN, forms_of_inputs.u32_as_i32),
     "by-positions": (_PLAIN, forms_of_inputs.by_positions),
 }
 """Forms that move all of data once more."""
@@ -101,7 +102,7 @@ def forms_of(key: OpKey) -> tuple[NodeForm, ...]:
     forms = [NodeForm((rewrite,)) for rewrite in single]
     if column is not None:
         forms += [
-            NodeForm((rewrite, column) if rewrite.name == _U32 else (column, rewrite))
+            NodeForm((rewrite, column) if rewrite.name == U32_AS_I32 else (column, rewrite))
             for rewrite in single
             if rewrite.name in _AS_COLUMNS
         ]

@@ -82,8 +82,8 @@ def test_another_runner_does_not_have_that_defect() -> None:
     first, *steps = commands(found.leads[0])
     assert first.startswith("written on openvino:fold: not a known defect of openvino:fold 20")
     assert steps == [
-        f"a one-node model of it, to report it: ir-scatter compare {NEGATIVE} --on fold --extract wrong",
-        "when it happens: ir-scatter fuzz --operator ScatterND-18 --on fold",
+        f"for a bug report, a one-node model: ir-scatter compare {NEGATIVE} --on fold --extract wrong",
+        "to learn when it happens: ir-scatter fuzz --operator ScatterND-18 --on fold",
     ]
 
 

@@ -82,7 +82,7 @@ def test_large_arrays_travel_apart() -> None:
     assert len(data) < 1000
     assert [len(one) for one in large.values()] == [INLINE_BYTES]
     assert are_equal(decode(data, large=large.__getitem__)[1], array)
-    with pytest.raises(RequestRefused, match="no large arrays"):
+    with pytest.raises(RequestRefused, match="large arrays cannot be fetched"):
         decode(data)
 
 
