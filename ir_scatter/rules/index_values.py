@@ -226,7 +226,7 @@ def index_may_be_out_of_range(scatter: ScatterNode) -> Findings:
         yield Finding(message, role=Role.INDICES, is_tolerated=not is_certain)
 
 
-@Rule("SCT304", "repeated-targets", Severity.WARNING, reads=_OF_FAULTS)
+@Rule("SCT304", "repeated-targets", Severity.WARNING, reads=_OF_FAULTS | {Fact.CONSTANCY})
 def repeated_targets(scatter: ScatterNode) -> Findings:
     """Duplicate indices: an element is targeted more than once, for every input, and there is no reduction.
 
