@@ -363,10 +363,21 @@ _NODES = (
     "nodes_hitrates_as_tensor nodes_missing_value_tracks_true nodes_modes nodes_nodeids nodes_treeids "
     "nodes_truenodeids nodes_values nodes_values_as_tensor post_transform"
 )
+_OF_TEXT = {
+    "RegexFullMatch": "pattern",
+    "StringConcat": "",
+    "StringNormalizer": "case_change_action is_case_sensitive locale stopwords",
+    "StringSplit": "delimiter maxsplit",
+    "TfIdfVectorizer": "max_gram_length max_skip_count min_gram_length mode ngram_counts ngram_indexes "
+    "pool_int64s pool_strings weights",
+}
+"""Operators on text that onnx computes, with their attributes."""
 _LEARNT = {
     "Binarizer": "threshold",
     "FeatureVectorizer": "inputdimensions",
     "Imputer": "imputed_value_floats imputed_value_int64s replaced_value_float replaced_value_int64",
+    "LabelEncoder": "default_float default_int64 default_string default_tensor keys_floats keys_int64s "
+    "keys_strings keys_tensor values_floats values_int64s values_strings values_tensor",
     "LinearClassifier": "classlabels_ints classlabels_strings coefficients intercepts multi_class "
     "post_transform",
     "LinearRegressor": "coefficients intercepts post_transform targets",
@@ -1189,6 +1200,11 @@ ROWS = (
     *(
         GeneralOp(f"/{type}", attributes=attributes, model_kernel=_ml(type))
         for type, attributes in _LEARNT.items()
+    ),
+    # text
+    *(
+        GeneralOp(f"/{type}", attributes=attributes, model_kernel=_reference(type))
+        for type, attributes in _OF_TEXT.items()
     ),
     GeneralOp("Loop", constraints=(number(0, 1, 3),)),
     # state that persists between inferences

@@ -64,6 +64,8 @@ MISFITS = {
 """Bodies that do not fit what flows into them."""
 
 LEGAL = [
+    "s = Constant <value_floats = [1.0, 1.0, 1.0, 1.0, 1.0]> () x = SimplifiedLayerNormalization (new, s) "
+    "out = ScatterND (data, at, x)",
     _STORE,
     "x = Dropout (new) out = ScatterND (data, at, x)",
     "x = Clip (new) out = ScatterND (data, at, x)",

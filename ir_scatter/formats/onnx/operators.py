@@ -45,6 +45,19 @@ _LOOP_TYPES = {BodySource.ITERATION: "i64", BodySource.CONDITION: "boolean"}
 _REMOVED = frozenset({"Upsample"})
 """Deprecated operators that runtimes no longer support. They still accept other deprecated operators."""
 
+_ANY_OPSET = 1 << 31
+_OF_ONNXRUNTIME = {
+    type: opset
+    for opset, types in {
+        _ANY_OPSET: "LayerNormalization SimplifiedLayerNormalization",
+        9: "Affine Crop ImageScaler ParametricSoftplus Scale ScaledTanh ThresholdedRelu",
+        8: "MeanVarianceNormalization",
+    }.items()
+    for type in types.split()
+}
+"""Operators that onnxruntime has in ONNX's own domain, besides the schemas, up to an opset; exporters of
+language models write the first two."""
+
 _MOST_TYPES = 4
 """Limit of types that a message lists; a longer list is replaced by its length."""
 
@@ -238,6 +251,8 @@ def _usage_problems(graph: OnnxGraph, usage: Usage) -> Iterator[_Problem]:
         return
     if not type:
         yield "the node has no operator, expected one", None
+    elif schema is None and not domain and opset <= _OF_ONNXRUNTIME.get(type, 0):
+        return
     elif schema is None:
         since = _versions().get((domain, type))
         expected = (

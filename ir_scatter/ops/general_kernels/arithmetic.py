@@ -13,6 +13,7 @@ from ir_scatter.core.shapes import show
 from ir_scatter.ops.general_kernels.base import (
     BOOLEAN,
     NUMERIC,
+    TEXT,
     Kernel,
     KernelCase,
     UnsupportedCase,
@@ -47,8 +48,9 @@ def variadic(function: Callable[[Array, Array], Any]) -> Kernel:
 
 
 def comparison(function: Callable[[Array, Array], Any]) -> Kernel:
-    """Return the kernel of a comparison of two arrays of the same type."""
-    return lambda case: _combined(case, function, case.arrays(2), NUMERIC | BOOLEAN, np.dtype(np.bool_))
+    """Return the kernel of a comparison of two arrays of the same type; text is equal or not."""
+    kinds = NUMERIC | BOOLEAN | (TEXT if function is np.equal else frozenset())
+    return lambda case: _combined(case, function, case.arrays(2), kinds, np.dtype(np.bool_))
 
 
 def logical(function: Callable[[Array, Array], Any]) -> Kernel:

@@ -18,6 +18,7 @@ WHOLE = frozenset({"signed", "unsigned"})
 NUMERIC = WHOLE | {"float"}
 REAL = frozenset({"float"})
 BOOLEAN = frozenset({"boolean"})
+TEXT = frozenset({"string"})
 
 _WORDS = {
     WHOLE: "whole numbers",
@@ -26,6 +27,7 @@ _WORDS = {
     NUMERIC: "numbers",
     BOOLEAN: "booleans",
     NUMERIC | BOOLEAN: "numbers or booleans",
+    NUMERIC | BOOLEAN | TEXT: "numbers, booleans or text",
 }
 
 

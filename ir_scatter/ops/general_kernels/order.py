@@ -18,6 +18,7 @@ from ir_scatter.ops.general_kernels.base import (
     require_kind,
     widen,
 )
+from ir_scatter.ops.general_kernels.boxes import descending, suppress
 
 
 def arg_extreme(function: Any) -> Kernel:
@@ -250,6 +251,13 @@ def _select(
 ) -> list[tuple[int, float]]:
     selected: list[tuple[int, float]] = []
     alive = scores > least if has_least else np.ones(scores.shape, np.bool_)
+    if sigma <= 0:
+        candidates = np.flatnonzero(alive)
+        if np.isnan(scores[candidates]).any():
+            raise UnsupportedCase("a score is NaN")
+        ordered = candidates[descending(scores[candidates])]
+        kept = ordered[suppress(boxes[ordered], overlap, most)]
+        return [(int(place), float(scores[place])) for place in kept]
     areas = np.prod(boxes[:, 2:] - boxes[:, :2], axis=1)
     while alive.any() and len(selected) < most:
         best = int(np.argmax(np.where(alive, scores, -np.inf)))
@@ -260,11 +268,8 @@ def _select(
         common = np.prod(np.maximum(high - low, 0), axis=1)
         union = areas + areas[best] - common
         share = np.where((areas > 0) & (areas[best] > 0), common / np.where(union > 0, union, 1), 0)
-        if sigma > 0:
-            scores *= np.where(alive & (share <= overlap), np.exp(-(share**2) * 0.5 / sigma), 1)
-            alive &= (share <= overlap) & (scores > least)
-        else:
-            alive &= share <= overlap
+        scores *= np.where(alive & (share <= overlap), np.exp(-(share**2) * 0.5 / sigma), 1)
+        alive &= (share <= overlap) & (scores > least)
     return selected
 
 

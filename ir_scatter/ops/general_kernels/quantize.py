@@ -35,8 +35,15 @@ def quantize_linear(case: KernelCase) -> Array:
     scaled = wide / factor
     if kind(np.empty(0, type)) == "float":
         return _to_short_float(case, scaled, type)
-    point = _spread(case, case.array(2), data).astype(np.float64) if case.has(2) else 0.0
-    return saturated(np.rint(scaled).astype(np.float64) + point, type)
+    work = np.float32 if scaled.dtype == np.float32 and type.itemsize <= _SHORT else np.float64
+    numbers = np.rint(scaled).astype(work, copy=False)
+    if case.has(2):
+        numbers = numbers + _spread(case, case.array(2), data).astype(work)
+    return saturated(numbers, type)
+
+
+_SHORT = 2
+"""Bytes of integers that f32 represents, with a margin in which sums are exact; beyond it they saturate."""
 
 
 def _check_precision(case: KernelCase, name: str) -> None:
@@ -67,11 +74,12 @@ def _quantized_type(case: KernelCase) -> np.dtype[Any]:
 
 def saturated(numbers: Array, type: np.dtype[Any]) -> Array:
     """Clamp whole numbers to an integer type; NaN is refused."""
-    if np.isnan(numbers).any():
-        raise UnsupportedCase("NaN cannot be quantised")
-    low, high = (extreme(type, is_lowest=is_lowest) for is_lowest in (True, False))
+    low, high = (numbers.dtype.type(extreme(type, is_lowest=is_lowest)) for is_lowest in (True, False))
     limited = np.clip(numbers, low, high)
-    return limited.astype(np.int64).astype(type)
+    if np.isnan(limited.sum(dtype=limited.dtype)):
+        raise UnsupportedCase("NaN cannot be quantised")
+    is_plain = type.kind in "iu" and type.itemsize <= _SHORT
+    return limited.astype(type if is_plain else np.int64).astype(type)
 
 
 def _spread(case: KernelCase, parameter: Array, data: Array) -> Array:

@@ -53,4 +53,10 @@ def _evaluated(case: KernelCase, domain: str, type: str) -> tuple[Array, ...]:
         raise UnsupportedCase(f"the reference evaluator of onnx refuses it: {text}") from error
     if not all(isinstance(result, np.ndarray | np.generic) for result in results):
         raise UnsupportedCase("an output is not a tensor")
-    return tuple(map(np.asarray, results))
+    return tuple(map(_as_array, results))
+
+
+def _as_array(result: Any) -> Array:
+    """Return a result as an array; text as objects, of which tensors of text consist."""
+    array = np.asarray(result)
+    return array.astype(object) if array.dtype.kind in "US" else array
