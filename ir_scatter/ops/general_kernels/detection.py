@@ -585,6 +585,48 @@ def _proposed(
     return np.asarray(result.reshape(-1, 4).astype(deltas.dtype))
 
 
+_MOST_GROWTH = np.log(1000.0 / 16)
+"""Maximum logarithm of the growth of an anchor in GenerateProposals."""
+
+
+def generate_proposals(case: KernelCase) -> tuple[Array, ...]:
+    """Compute GenerateProposals: move anchors by predictions, and list the best boxes of each picture."""
+    image, anchors, deltas, scores = case.arrays(4)
+    require_kind(REAL, image, anchors, deltas, scores)
+    attributes = case.attributes
+    if attributes.number("nms_eta", 1.0) != 1:
+        raise UnsupportedCase("nms_eta is not 1")
+    unit = 0.0 if attributes.boolean("normalized", True) else 1.0
+    most, limit = attributes.integer("post_nms_count"), attributes.number("nms_threshold")
+    rows, kept_scores, counts = [], [], []
+    for sizes, change, score in zip(widen(image), widen(deltas), widen(scores), strict=True):
+        boxes = _refined(widen(anchors), change, sizes, unit)
+        flat = score.transpose(1, 2, 0).reshape(-1)
+        least = attributes.number("min_size") * (sizes[[-1, 2]] if sizes.size > 2 else np.ones(2))
+        order = descending(flat)[: attributes.integer("pre_nms_count")]
+        sides = boxes[order, 2:] - boxes[order, :2] + boxes.dtype.type(unit)
+        order = order[(sides >= least).all(1)]
+        places = order[suppress(boxes[order], limit, most, unit=unit)]
+        rows.append(boxes[places])
+        kept_scores.append(flat[places])
+        counts.append(len(places))
+    type = scores.dtype
+    numbers = np.array(counts).astype(case.dtype("roi_num_type", "i64"))
+    return narrow(np.concatenate(rows), type), narrow(np.concatenate(kept_scores), type), numbers
+
+
+def _refined(anchors: Array, deltas: Array, sizes: Array, unit: float) -> Array:
+    """Return anchors [rows, columns, anchors, 4] moved by predictions, within the picture, as [n, 4]."""
+    one, half = anchors.dtype.type(unit), anchors.dtype.type(0.5)
+    rows, columns, count, _ = anchors.shape
+    changes = deltas.reshape(count, 4, rows, columns).transpose(2, 3, 0, 1)
+    extent = anchors[..., 2:] - anchors[..., :2] + one
+    centre = changes[..., :2] * extent + anchors[..., :2] + half * extent
+    grown = half * np.exp(np.minimum(changes[..., 2:], anchors.dtype.type(_MOST_GROWTH))) * extent
+    boxes = np.concatenate([centre - grown, centre + grown - one], -1).reshape(-1, 4)
+    return np.asarray(np.clip(boxes, 0, np.tile(sizes[1::-1], 2) - one))
+
+
 # Decoding of sequences.
 
 

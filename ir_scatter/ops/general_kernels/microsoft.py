@@ -38,7 +38,7 @@ from ir_scatter.ops.general_kernels.base import (
 )
 from ir_scatter.ops.general_kernels.functions import erf, sigmoid
 from ir_scatter.ops.general_kernels.matrices import gemm, product
-from ir_scatter.ops.general_kernels.windows import convolution
+from ir_scatter.ops.general_kernels.windows import convolution, max_pool
 
 _OPSET = 21
 """The opset whose operators those of com.microsoft resemble; they have one version themselves."""
@@ -109,6 +109,24 @@ def bias_add(case: KernelCase) -> Array:
     require_kind(REAL, *arrays)
     data, bias, skip = map(widen, arrays)
     return narrow(data + bias + skip, arrays[0].dtype)
+
+
+def scaled_silu(case: KernelCase) -> Array:
+    """Return x * sigmoid(x) of scaled elements, rounded to the type of data after each function."""
+    data = case.array(0)
+    require_kind(REAL, data)
+    factor = widen(case.array(1)).reshape(()) if case.has(1) else case.attributes.number("alpha", 1.0)
+    scaled = widen(narrow(widen(data) * widen(data).dtype.type(factor), data.dtype))
+    return narrow(scaled * widen(narrow(sigmoid(scaled), data.dtype)), data.dtype)
+
+
+def gated_add(case: KernelCase) -> Array:
+    """Add a tensor that is multiplied by one number for each row."""
+    data, other, gate = case.arrays(3)
+    require_kind(REAL, data, other, gate)
+    if case.has(3) or gate.shape != (*data.shape[:-1], 1):
+        raise UnsupportedCase("a gate with weights is not computed")
+    return narrow(widen(data) + widen(narrow(widen(other) * widen(gate), data.dtype)), data.dtype)
 
 
 # Functions of old versions of ONNX, which onnxruntime still has.
@@ -283,6 +301,20 @@ def simplified_layer_normalization(case: KernelCase) -> tuple[Array, ...]:
     mean = np.square(work).mean(tuple(range(axis, data.ndim)), keepdims=True)
     inverse = 1 / np.sqrt(mean + work.dtype.type(case.attributes.number("epsilon", 1e-5)))
     return narrow(work * inverse * widen(gamma), gamma.dtype), inverse
+
+
+def gated_rms_normalization(case: KernelCase) -> Array:
+    """Normalise groups of the last axis, as long as the scale, and multiply by an activated gate."""
+    data, scale, gate = case.arrays(3)
+    require_kind(REAL, data, scale, gate)
+    word = case.attributes.text("activation", "silu", {"silu", "swish", "sigmoid"})
+    work, factor = _wide_work(data), _wide_work(gate)
+    groups = work.reshape(*data.shape[:-1], -1, scale.size)
+    epsilon = work.dtype.type(case.attributes.number("epsilon", 1e-5))
+    mean = np.square(groups).mean(-1, keepdims=True)
+    normalized = (groups / np.sqrt(mean + epsilon) * _wide_work(scale)).reshape(data.shape)
+    activated = sigmoid(factor) if word == "sigmoid" else factor * sigmoid(factor)
+    return narrow(normalized * activated, data.dtype)
 
 
 def embed_layer_normalization(case: KernelCase) -> tuple[Array, ...]:
@@ -732,6 +764,27 @@ def number_range(case: KernelCase) -> Array:
     first, stop = (array.reshape(()) for array in case.arrays(2))
     step = case.array(2).reshape(()) if case.has(2) else np.ones((), first.dtype)
     return latest("arithmetic.number_range")(replace(case, inputs=(first, stop, step)))  # type: ignore[return-value]
+
+
+def max_pool_of_last(case: KernelCase) -> Array:
+    """Return the maxima of windows of pictures whose channels are the last axis."""
+    moved = replace(case, inputs=(np.moveaxis(case.array(0), -1, 1),), opset=_OPSET, output_count=1)
+    outputs = max_pool(moved)
+    return np.moveaxis(outputs[0] if isinstance(outputs, tuple) else outputs, 1, -1)
+
+
+def unfold(case: KernelCase) -> Array:
+    """Return all slices of a length along an axis, a step apart, as a new last axis."""
+    data = case.array(0)
+    axis, size, step = (
+        case.attributes.integer(name, default) for name, default in (("dim", -1), ("size", None), ("step", 1))
+    )
+    if not 0 < size <= data.shape[axis] or step < 1:
+        raise UnsupportedCase(f"size is {size}, and step {step}, for data of shape {show(data.shape)}")
+    windows = np.lib.stride_tricks.sliding_window_view(data, size, axis)
+    place = [slice(None)] * data.ndim
+    place[axis] = slice(None, None, step)
+    return np.ascontiguousarray(windows[(*place, slice(None))])
 
 
 def squared_distances(case: KernelCase) -> Array:
