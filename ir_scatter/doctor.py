@@ -1,4 +1,4 @@
-"""Runs probes (test inputs) of known defects on devices, and compares results with the records."""
+"""Runs probes (test inputs) of known defects on devices, and compares the results with the records."""
 
 import platform
 from collections.abc import Callable, Iterator, Sequence
@@ -46,7 +46,7 @@ from ir_scatter.runners.releases.runner import release_of
 _TIMEOUT = 30.0
 """Time limit of one probe, in seconds."""
 _IN_A_ROW = 60
-"""Limit of repetitions of a probe in one model, before the results so far are judged."""
+"""Maximum repetitions of a probe in one model, before the results so far are judged."""
 
 
 class Unanswered(Error):
@@ -56,7 +56,7 @@ class Unanswered(Error):
 def probe_defects(
     runner: Runner, defects: Sequence[Defect], unanswered: dict[str, str] | None = None
 ) -> dict[str, Result]:
-    """Run the probes of defects, and similar inputs that must pass (near misses), on a runner.
+    """Run the probes of defects, and near misses (similar inputs that must pass), on a runner.
 
     Probes without an answer are missing from the results; `unanswered` gets the reasons by probe key.
     """
@@ -93,9 +93,9 @@ def _probe_result(workshop: Workshop, runner: Runner, probe: Probe) -> Result:
 
 
 def _answers(workshop: Workshop, runner: Runner, case: Case, probe: Probe) -> Iterator[Streamed]:
-    """Yield the runner's answers to a probe, repeated `probe.times`.
+    """Yield the runner's answers to a probe, `probe.times` times.
 
-    Each run starts when its answer is requested.
+    Answers are produced lazily, in groups of `_IN_A_ROW` runs.
     """
     for begin in range(0, probe.times, _IN_A_ROW):
         cases = [case] * min(probe.times - begin, _IN_A_ROW)
@@ -108,9 +108,8 @@ class DefectCheck:
 
     Attributes:
         result: the result of the probes; RIGHT if the defect is absent, None if unknown.
-        before: what was known before the check, from this or other releases.
-        missed: similar inputs with wrong results, although they should pass: the defect affects more than is
-            known.
+        before: the evidence before the check, from this or other releases.
+        missed: names of near misses with wrong results: the defect affects more cases than are known.
         unanswered: names of probes that got no answer, for a reason outside of the runner.
     """
 
@@ -129,7 +128,7 @@ class DefectCheck:
 
     @property
     def is_unlike(self) -> bool:
-        """Whether the result differs from other processors' records, maybe due to the instruction set."""
+        """Whether the result differs from records of other processors, maybe due to the instruction set."""
         return bool(self.other_processor) and self._is_other
 
     @property
@@ -219,9 +218,9 @@ def probe_device(name: str) -> tuple[Availability, str, Row | None]:
     """Run the probes of all known defects on a runner of this machine.
 
     Returns:
-        The availability of the device, its release, and the record of the results: None if no defect concerns
-            the device, it cannot run, or it answered no probe. Records are cached only if all probes were
-            answered.
+        The availability of the device, its release, and a record of the results. The record is None if no
+            defect concerns the device, it cannot run, or it answered no probe. It is cached only if all
+            probes were answered.
     """
     runner = runners.find(name)
     device, own_release = runner.availability(), next(iter(runner.versions.values()), "")
@@ -280,7 +279,7 @@ def names_of_releases(
 def _probe_in_parallel(
     runner: Runner, defects: Sequence[Defect], unanswered: dict[str, str]
 ) -> dict[str, Result]:
-    """Run the probes of defects in two processes side by side; return the results by probe key."""
+    """Run the probes of defects in two processes; return the results by probe key."""
     results, waiting, processes = dict[str, Result](), list(reversed(defects)), (runner, runner.another())
 
     def work(process: Runner) -> None:
@@ -300,9 +299,9 @@ def _probe_in_parallel(
 
 
 def check_row(defect: Defect, target: Target, row: Row, recorded: Sequence[Row]) -> DefectCheck:
-    """Compare the results of a device for a defect with the records.
+    """Compare a device's results for a defect with the records.
 
-    If the defect depends on the instruction set, records from the same instruction set count first.
+    If the defect depends on the instruction set, records with the same instruction set count first.
     """
     passed = {Result.RIGHT, Result.ABSENT}
     answers = {probe.name: row.results.get(key_of(defect, probe)) for probe in (*defect.probes, *defect.near)}
@@ -336,7 +335,7 @@ def _is_same_device(older: Row, newer: Row) -> bool:
 
 
 def save_row(row: Row, path: Path | None = None) -> None:
-    """Save a record in a file, or in the cache, replacing the older record of the device.
+    """Save a record in a file, or in the cache; it replaces the older record of the device.
 
     Raises:
         Error: the file cannot be written; errors of the cache are ignored.

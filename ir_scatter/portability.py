@@ -56,7 +56,7 @@ _NOT_INFERRED = "only the output's shape is read, and the device does not infer 
 """Condition if only the output's shape is read: this library infers it without the node, a device may not."""
 
 _STATE_READ = "the state that it goes into is read, which no output does"
-"""Condition under which wrong numbers matter that only go into a state."""
+"""Condition under which wrong numbers matter if they only go into a state."""
 
 _OnTarget: TypeAlias = tuple[Target, Evidence]
 

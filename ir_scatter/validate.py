@@ -248,7 +248,7 @@ def _apply(scatter: ScatterNode, rules: Sequence[Rule]) -> Iterator[tuple[Rule, 
 
 def _with_contradictions(diagnostics: list[Diagnostic], check: Check) -> list[Diagnostic]:
     """Replace notes about a dynamic dimension's size by errors if two nodes require different sizes."""
-    if not any(diagnostic.rule in _ABOUT_SIZES for diagnostic in diagnostics):  # of both nodes
+    if not any(diagnostic.rule in _ABOUT_SIZES for diagnostic in diagnostics):  # none contradict
         return diagnostics
     facts = check.facts.with_propagation() if check.has_bodies else check.facts
     places = {_place(note) for note in diagnostics if note.severity is Severity.NOTE}

@@ -173,7 +173,7 @@ def _job(params: dict[str, Any]) -> "CompareRequest":
 
 
 def _skipped_runners(done: "ComparedModels", *, are_runners_named: bool) -> Iterator[str]:
-    """Yield remarks on runners that were skipped."""
+    """Yield a remark for each runner that was skipped."""
     if are_runners_named:
         for name, reason in done.skipped:
             yield f"{name} is skipped: {reason}"

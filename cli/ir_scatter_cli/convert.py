@@ -103,7 +103,7 @@ def command(**params: Any) -> int:
 
 
 def _printable_diff(diff: str, color: bool) -> str:
-    """Return a diff without the terminal escapes of the model, in colour if asked for."""
+    """Return a diff without terminal escapes from the model; coloured if requested."""
     lines = ["\t".join(visible(part) for part in line.split("\t")) for line in diff.split("\n")]
     if color:
         lines = [f"\x1b[{_COLORS[line[0]]}m{line}\x1b[0m" if line[:1] in _COLORS else line for line in lines]

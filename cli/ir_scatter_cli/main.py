@@ -70,7 +70,7 @@ class _LazyGroup(click.Group):
         return command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read other usual spellings, too: `help COMMAND`, `version` and -V."""
+        """Accept other common spellings, too: `help COMMAND`, `version` and -V."""
         if args[:1] == ["help"]:
             args = [*args[1:2], "--help"]
         elif args in (["version"], ["-V"]):
@@ -80,7 +80,7 @@ class _LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the sub-command; suggest a similar name, or `validate` if the name is that of a file."""
+        """Find the sub-command; for an unknown name suggest a similar one, or `validate` if it is a file."""
         name = args[0]
         if name not in _COMMANDS and not ctx.resilient_parsing and not name.startswith("-"):
             from ir_scatter.core.suggestions import did_you_mean
@@ -92,7 +92,7 @@ class _LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands first."""
+        """Write the commands before the options."""
         self.format_commands(ctx, formatter)
         click.Command.format_options(self, ctx, formatter)
 
@@ -126,7 +126,7 @@ def _show_versions(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     help="Show the versions of ir-scatter and of the packages it reads models with.",
 )
 def group() -> None:
-    """The command group; its help is set below, as it needs backspace escapes."""
+    """The command group; its help text is set below, as it needs backspace escapes."""
 
 
 group.help = """Find, validate, convert and compare the scatter operators of OpenVINO IR and ONNX models.
@@ -151,18 +151,19 @@ _MEANT = {
     "--input": ("--inputs",),
     "--force": ("--overwrite",),
 }
-"""Options of other tools, with those that mean the same here; a command has at most one of them."""
+"""Options of other tools, each with the options that mean the same here; a command has at most one of these.
+"""
 
 
 def _meant(option: str, command: click.Command) -> str:
-    """Return " (did you mean --for?)" for an option of other tools that has another name here."""
+    """Return " (did you mean --for?)" for an option of other tools that has another name here; else ""."""
     known = {name for parameter in command.params for name in parameter.opts}
     near = next((name for name in _MEANT.get(option, ()) if name in known), None)
     return f" (did you mean {near}?)" if near else ""
 
 
 def _show(error: click.ClickException) -> None:
-    """Print the error first, then how to get help instead of the whole usage."""
+    """Print the error, then a hint at the help instead of the whole usage."""
     if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):
         error.show()
         return
@@ -185,7 +186,7 @@ def _leave_stdout() -> None:
 
 
 def _stop(number: int, _: object) -> NoReturn:
-    """Shut down as on Ctrl-C (partial results written, temporary folders removed), then end by the signal."""
+    """Shut down as on Ctrl-C (partial results are written, temporary folders removed); exit by the signal."""
     for other_signal in _STOP_SIGNALS:
         signal.signal(other_signal, lambda *_: None)  # SIGHUP and SIGTERM often come together
     atexit.register(_end_by, number)
@@ -193,7 +194,7 @@ def _stop(number: int, _: object) -> NoReturn:
 
 
 def _end_by(number: int) -> None:
-    """Exit with 143 after SIGTERM; die by any other signal, so that a shell sees it."""
+    """Exit with 143 after SIGTERM; die by any other signal, so that a shell recognises it."""
     with suppress(OSError, ValueError):
         sys.stdout.flush()
     from ir_scatter.core.temporary import remove_process_folder

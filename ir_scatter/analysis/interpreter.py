@@ -420,7 +420,9 @@ class Forward(ABC, Generic[Cell]):
         """Compute the outputs of a graph; `cells` are its inputs, followed by its captured values."""
         keys = [*(input.key for input in plan.inputs), *plan.captured]
         values: dict[Key, Cell | None] = dict(zip(keys, cells, strict=True))
-        for step in plan.steps:
+        for done, step in enumerate(plan.steps):
+            if self.deadline is not None and not plan.is_body:
+                self._check_deadline(step, done, len(plan.steps))
             arguments = [None if key is None else self.fetch(plan, values, key) for key in step.inputs]
             outputs = self.step(step, arguments)
             for number, key in enumerate(step.outputs):
@@ -429,6 +431,7 @@ class Forward(ABC, Generic[Cell]):
                     raise failure(step, f"output {number} is requested, but {count}")
                 if key is not None:
                     values[key] = outputs[number]
+            del arguments, outputs  # the last references to values that nothing reads any more
             for key in step.done:
                 values.pop(key, None)
         results = [self.fetch(plan, values, output.key) for output in plan.outputs]
@@ -562,6 +565,12 @@ class Forward(ABC, Generic[Cell]):
                     raise failure(step, f"output {number} has no value, because the body never ran")
                 results.append(initial[0])
         return results
+
+    def _check_deadline(self, step: Step, done: int, total: int) -> None:
+        """Raise OutOfTime between two nodes of the main graph if the deadline has passed."""
+        if self.deadline is not None and time.monotonic() > self.deadline:
+            message = f"the time is over after {done} of {counted(total, 'node')}, before {step.node.scope}"
+            raise OutOfTime(message, step.node.location)
 
     def _check_time(self, step: Step, started: float, done: int, limit: int | None) -> None:
         """Raise OutOfTime if a loop will surely end after the deadline."""

@@ -82,7 +82,7 @@ def values_of_taps(program: Program, run: Outcome, of_all: Mapping[Tap, Key]) ->
         if tapped.tap in of_all:
             values[of_all[tapped.tap]] = executions[0].output
         elif (step := steps.get(tapped.tap.scope)) is not None:
-            # OpenVINO makes more inputs of some nodes, as of an axis that is an attribute in ONNX
+            # OpenVINO adds inputs to some nodes: an axis that is an attribute in ONNX becomes an input
             pairs = [*zip(step.inputs, executions[0].inputs, strict=False)]
             pairs.append((step.outputs[0], executions[0].output))
             values |= {key: array for key, array in pairs if key is not None and array is not None}

@@ -468,7 +468,7 @@ def scope_in_report(scope: str, scopes: Collection[str]) -> str | None:
     return scope
 
 
-# A model that NumPy computes, maybe but for what depends on an unknown operator.
+# A model that NumPy computes, except for values downstream of an unsupported operator.
 
 
 class Watcher(Forward[MarkedTensor]):

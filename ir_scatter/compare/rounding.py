@@ -48,7 +48,7 @@ from ir_scatter.evaluate.certainty import DetailedResult
 from ir_scatter.evaluate.model import Program, by_role, check_feeds, compute_node
 from ir_scatter.evaluate.operator import CheckedCase
 from ir_scatter.ops.general import GeneralOp
-from ir_scatter.ops.general_rounding import Jump, is_basic, jump_of, rounds
+from ir_scatter.ops.general_rounding import Jump, is_basic, jump_of, quotient_port, rounds, scores_port
 from ir_scatter.ops.kernels.apply import scatter
 from ir_scatter.ops.lookup import Lookup
 from ir_scatter.ops.spec import Role
@@ -456,7 +456,9 @@ class RoundingWatcher(Watcher):
         first = inputs[0] if inputs else None
         if jump is None or first is None or first.array is None:
             return [*marks]
-        if jump is not Jump.ORDER and all(each is None or each.wide is None for each in inputs):
+        assert isinstance(step.work, GeneralOp)
+        is_exact = all(each is None or each.wide is None for each in inputs)
+        if jump is not Jump.ORDER and is_exact and quotient_port(step.work) is None:
             return [*marks]
         masks: Sequence[Array | None] = [None] * len(arrays)
         why = f"{step.node.type} {step.node.scope}: rounding decides"
@@ -469,11 +471,7 @@ class RoundingWatcher(Watcher):
                 why = f"{step.node.type} {step.node.scope}: equal values, order not specified"
                 masks = _order_ties(step, first, bound_of(first, self._precision), arrays)
             else:
-                ties = (
-                    self._suppression_ties(step, inputs)
-                    if step.node.type == "NonMaxSuppression"
-                    else _selection_ties(step, first, bound_of(first, self._precision))
-                )
+                ties = self._selected_ties(step, inputs, first)
                 masks = [ties.reshape(-1)[None, None]] * len(arrays)
         return [
             mark if array is None else _with_ties(mark, ties, array.shape, why)
@@ -490,6 +488,24 @@ class RoundingWatcher(Watcher):
             left, right = _widened(first), _widened(second)
             distance = np.where(left == right, 0.0, np.abs(left.astype(np.float64) - right))
             return np.asarray((distance <= limit) & (limit > 0))
+
+    def _selected_ties(
+        self, step: Step, inputs: Sequence[RoundedTensor | None], first: RoundedTensor
+    ) -> Array:
+        """Return which elements, or scores, may be selected or not."""
+        assert isinstance(step.work, GeneralOp)
+        port = scores_port(step.work)
+        if step.node.type == "NonMaxSuppression":
+            return self._suppression_ties(step, inputs)
+        scores = None if port is None else inputs[port]
+        if scores is None or scores.array is None:
+            return _selection_ties(step, first, bound_of(first, self._precision))
+        bound = bound_of(scores, self._precision)
+        wide, axis = _widened(scores), scores.array.ndim - 1
+        ties = _sorted_ties(scores.array, bound, axis, wide) & (bound > 0)
+        if step.node.type.startswith("CTC"):  # only the best class of a step matters
+            ties &= wide >= wide.max(axis, keepdims=True) - 2 * bound
+        return np.asarray(ties)
 
     def _suppression_ties(self, step: Step, inputs: Sequence[RoundedTensor | None]) -> Array:
         """Return a mask of the scores of NonMaxSuppression whose selection rounding may change.
@@ -528,8 +544,10 @@ class RoundingWatcher(Watcher):
         """Return masks of output elements that jump when the input changes by its bound; None: no jump."""
         first = inputs[0]
         assert first is not None
-        if first.wide is None or all(array is None or _converts(step, array) for array in arrays):
+        if all(array is None or _converts(step, array) for array in arrays):
             return [None] * len(arrays)
+        if first.wide is None:
+            return self._quotient_ties(step, inputs, len(arrays))
         bound = bound_of(first, self._precision)
         others = [None if tensor is None else _widened(tensor) for tensor in inputs[1:]]
         ends = []
@@ -544,6 +562,24 @@ class RoundingWatcher(Watcher):
                     differs &= ~(np.abs(high - low) <= 4 * bound)
                 masks.append(np.asarray(differs))
         return masks
+
+    def _quotient_ties(
+        self, step: Step, inputs: Sequence[RoundedTensor | None], count: int
+    ) -> list[Array | None]:
+        """Return which quantised elements change if the quotient changes by a few last bits."""
+        assert isinstance(step.work, GeneralOp)
+        port = quotient_port(step.work)
+        tensor = None if port is None or port >= len(inputs) else inputs[port]
+        if port is None or tensor is None or tensor.array is None or not _is_rounded_type(tensor.array):
+            return [None] * count
+        arrays = [None if each is None else _widened(each) for each in inputs]
+        unit = FACTOR * 2.0 ** -(FRACTION_BITS[tensor.array.dtype.name] + 1)
+        ends = []
+        with np.errstate(all="ignore"):
+            for sign in (-1, 1):
+                changed = _widened(tensor) * (1 + sign * unit)
+                ends.append(compute_node(step, [*arrays[:port], changed, *arrays[port + 1 :]]))
+        return [np.asarray(low != high) for low, high in zip(*ends, strict=True)]
 
 
 def _converts(step: Step, array: Array) -> bool:

@@ -113,13 +113,13 @@ class RoundingJudge:
         if is_near and (again := self._find(name, MODEL_TYPES, SEEDS)) is not None:
             bound, is_too_large = _combine(again)
             wrong = elements_beyond(got, expected, EXACT, bound=bound) & beyond & ~is_too_large
-        elif is_near:  # the time is over, and these computations raise the bound a few times
+        elif is_near:  # time ran out, and the missing computations would raise the bound
             is_unmeasured, wrong = wrong, np.zeros_like(wrong)
         unknown, precision = (beyond & is_too_large) | is_unmeasured, sides[0].precision
         for coarse in self.precisions if wrong.any() else ():
             of_coarse = self._find(name, coarse)
             if of_coarse is None or any(side.bound.shape != expected.shape for side in of_coarse):
-                # the time is over: what the tolerance of that precision allows has no verdict
+                # time ran out: a difference within the tolerance of that precision gets no verdict
                 near = ~elements_beyond(got, expected, default_tolerance(expected, coarse.name)) & wrong
                 is_unmeasured, unknown, wrong = is_unmeasured | near, unknown | near, wrong & ~near
                 continue

@@ -104,15 +104,15 @@ def _is_kept(scatter: ScatterNode) -> Ternary:
     updates = scatter.updates.shape if scatter.updates is not None else None
     if data is None or is_never_left_out or 0 not in map(element_count, (scatter.indices_shape, updates)):
         return Ternary(True)
-    is_given_out = _is_given_out(scatter.node)
-    may_be_given_out = is_given_out or any(map(_may_vanish, _consumers(scatter.node)))
-    if is_folded(scatter, data.value) is True or not may_be_given_out:
+    is_graph_output = _is_graph_output(scatter.node)
+    may_be_graph_output = is_graph_output or any(map(_may_vanish, _consumers(scatter.node)))
+    if is_folded(scatter, data.value) is True or not may_be_graph_output:
         return Ternary(False)
     source, unknown = data.value.producer, Ternary(None, "a node that writes nothing is not left out")
     if source is None or source.type == _PARAMETER:
         is_main = scatter.facts.model is None or scatter.node.graph is scatter.facts.model.graph
-        return Ternary(True) if is_main and is_given_out else unknown
-    is_lone = len(source.outputs) == 1 and not _is_given_out(source) and not _may_vanish(source)
+        return Ternary(True) if is_main and is_graph_output else unknown
+    is_lone = len(source.outputs) == 1 and not _is_graph_output(source) and not _may_vanish(source)
     return Ternary(False) if is_lone else unknown
 
 
@@ -129,7 +129,7 @@ def _consumers(node: Node) -> Iterator[Node]:
             yield reader
 
 
-def _is_given_out(node: Node) -> bool:
+def _is_graph_output(node: Node) -> bool:
     """Return whether an output of a node is an output of its graph."""
     if any(is_output(value, node.graph) for value in node.outputs):
         return True
@@ -485,7 +485,7 @@ def constant_rows(scatter: ScatterNode) -> Meeting | None:
         is_elsewhere = Ternary(
             None if order is None else order != [*range(len(order))], "indices are not in order"
         )
-    conditions = [is_elsewhere, _all_is_static(scatter)]
+    conditions = [is_elsewhere, _is_all_static(scatter)]
     meeting = meets(f"{rows[0].value} is a 1-D constant", conditions, rows[0])
     return meeting and meeting._replace(is_likely=conditions[1].truth is True)
 
@@ -504,7 +504,7 @@ def _is_constant_row(scatter: ScatterNode, role: Role) -> bool:
     return is_folded(scatter, operand.value) is True
 
 
-def _all_is_static(scatter: ScatterNode) -> Ternary:
+def _is_all_static(scatter: ScatterNode) -> Ternary:
     """Return whether all shapes of the model are static; otherwise the plugin uses other kernels.
 
     A shape that could not be inferred is unknown, not dynamic.
@@ -517,7 +517,7 @@ def _all_is_static(scatter: ScatterNode) -> Ternary:
     return Ternary(is_static_model if is_static_node else is_static_node, when)
 
 
-def _is_open(scatter: ScatterNode, operand: Operand) -> Ternary:
+def _is_dynamic(scatter: ScatterNode, operand: Operand) -> Ternary:
     """Return whether the shape of an input is dynamic; unknown if it could not be inferred."""
     return Ternary(scatter.facts.is_dynamic(operand.value), f"the shape of {operand.port.name} is dynamic")
 
@@ -575,7 +575,7 @@ def lone_coordinate(scatter: ScatterNode) -> Meeting | None:
     is_column = element_count(shape[1:]) == 1
     is_moved = None if array is None else int(array[0]) not in {0, -lowest(shape[0])}
     is_elsewhere = Ternary(is_moved if is_column else True, "the index is not 0")
-    conditions = [is_elsewhere, has_elements(scatter), _all_is_static(scatter)]
+    conditions = [is_elsewhere, has_elements(scatter), _is_all_static(scatter)]
     meeting = meets("indices are one tuple with one coordinate", conditions, Role.INDICES)
     return meeting and meeting._replace(is_likely=conditions[2].truth is True)
 
@@ -612,7 +612,7 @@ def four_bits_of_open_shapes_refused(scatter: ScatterNode) -> Meeting | None:
     for operand in (scatter.indices, scatter.data):
         if operand is not None and scatter.spec.layout is not Layout.ELEMENTS:
             has_four_bits = element_type_is(scatter, "i4", "u4", role=operand.port.role)
-            conditions = [has_four_bits, _is_open(scatter, operand), are_there(operand)]
+            conditions = [has_four_bits, _is_dynamic(scatter, operand), are_there(operand)]
             reason = f"{operand.port.name} of a dynamic shape has 4-bit elements"
             meetings += filter(None, [meets(reason, conditions, operand.port.role)])
     meeting = min(reversed(meetings), key=lambda meeting: bool(meeting.when), default=None)
@@ -651,9 +651,9 @@ def lone_slice_of_open_shapes(scatter: ScatterNode) -> Meeting | None:
     ranks = [None if shape is None else len(shape) for shape in (scatter.data_shape, scatter.indices_shape)]
     if ranks[0] in {0, 1, 2} or ranks[1] not in {None, 1}:
         return None
-    dynamic = [True if operand is None else _is_open(scatter, operand).truth for operand in rest]
+    dynamic = [True if operand is None else _is_dynamic(scatter, operand).truth for operand in rest]
     conditions = [
-        _is_open(scatter, updates),
+        _is_dynamic(scatter, updates),
         Ternary(
             True if True in dynamic else None if None in dynamic else False,
             "that of data or indices is dynamic",
@@ -703,7 +703,7 @@ def table_of_tuples_of_open_shapes(scatter: ScatterNode) -> Meeting | None:
         depth = len(data) + len(indices) - 1 - len(updates.shape)
         is_deep, is_slice = depth > 1, (element_count(data[depth:]) or 0) > 1
     conditions = [
-        _is_open(scatter, scatter.indices),
+        _is_dynamic(scatter, scatter.indices),
         Ternary(None if indices is None else True, "indices have three dimensions"),
         Ternary(is_deep, "a tuple has more than one coordinate"),
         Ternary(is_slice or None, "a coordinate after the first is not 0"),
@@ -773,7 +773,7 @@ def mixed_ranks_of_tuples(scatter: ScatterNode) -> Meeting | None:
     if 0 in map(element_count, shapes) or indices == ():
         return None
     fed = [operand for operand in operands if operand is not None and not is_folded(scatter, operand.value)]
-    is_static_model = _all_is_static(scatter)
+    is_static_model = _is_all_static(scatter)
     if data is None or indices is None or updates is None:
         unknown = Ternary(None if len(fed) > 1 else False, "ranks above 4 differ")
         return meets("ranks of inputs are unknown", [unknown, is_static_model], Role.INDICES)

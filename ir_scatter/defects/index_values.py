@@ -21,16 +21,16 @@ from ir_scatter.ops.spec import Layout, Role
 _OUTSIDE, _NEGATIVE = "index-out-of-range", "negative-index"
 _BELOW, _ABOVE = "below", "above"
 _FAR = 500_000_000
-"""An index, in elements, so far beyond a small tensor that writing there certainly crashes."""
+"""An index so far outside of a small tensor that a write there certainly crashes; in elements."""
 _ROW, _ROW_SIZE = "row", 64
 _ROW_TYPES = ("i16", "i32", "i64", "u16", "u32", "u64")
 _MOST_CONDITIONS = 3
-"""Maximum conditions that a finding lists which rule out an index out of range; `contract` lists all."""
+"""Maximum conditions, listed in a finding, under which indices stay in range; `contract` lists all."""
 _CLAMP = Text("limit indices to their range (`{}`)", Invocation("convert", {"guard": "clamp"}))
 
 
 def _outside(form: Probe) -> Iterator[Probe]:
-    """Yield variants of a probe with 4 positions: one index below the range, and one above it."""
+    """Yield variants of a probe on an axis of size 4: one index below the range, and one above it."""
     for side, index in ((_BELOW, -6), (_ABOVE, 6)):
         indices = [index] if form.axis is not None else [[index]]
         yield replace(form, name=f"{form.name}-{side}", indices=indices, breaks=_OUTSIDE)

@@ -80,7 +80,7 @@ def _is_computed_in_f16(scatter: ScatterNode) -> Ternary:
 
 
 def _stays_in_f16(node: Node) -> bool:
-    """Return whether onnxruntime surely has an f16 kernel for a node; it has for all that move elements."""
+    """Return whether onnxruntime surely has an f16 kernel for a node, as it has for data movement."""
     op = find(node.domain, node.type)
     is_scatter = find_scatter(node.domain, node.type, node.opset) is not None
     return is_scatter or bool(node.bodies) or (op is not None and op.moves != ())

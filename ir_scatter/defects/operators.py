@@ -15,7 +15,7 @@ _SHAPES = {Layout.TUPLES: ((1, 1), (1, 2)), Layout.SEQUENCE: ((3,), (3, 1)), Lay
 _ONLY = frozenset({Fact.OPERATOR, Fact.INPUTS})
 
 
-def _plain(spec: OpSpec) -> Probe:
+def _simplest_probe(spec: OpSpec) -> Probe:
     """Return the simplest probe (test input) for an operator version."""
     indices, updates = _SHAPES.get(spec.layout, ((1, 2), (1, 2)))
     axis = None if spec.axis is None else int(bool(spec.axis.excluded))
@@ -24,7 +24,7 @@ def _plain(spec: OpSpec) -> Probe:
 
 
 _ROWS = [spec for spec in SPECS.values() if not spec.is_removed]
-_PROBES = tuple(map(_plain, _ROWS))
+_PROBES = tuple(map(_simplest_probe, _ROWS))
 
 
 def _unknown(scatter: ScatterNode) -> Meeting | None:

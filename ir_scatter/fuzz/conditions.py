@@ -30,7 +30,7 @@ _COST_OF_PASSING, _COST_OF_WORDS = 3.0, 0.05
 """Penalties, where one covered failure scores 1: for a covered passing case, and for each word of the
 condition (as a share of all failures)."""
 _COSTS = {"is": 1.0, "is not": 1.5, "below": 1.2, "above": 1.2}
-"""Cost of a predicate in words, by its relation."""
+"""Cost of a predicate, counted in words, by its relation."""
 _COST_OF_ONE_NUMBER, _COST_OF_ONE_VALUE = 1.8, 0.7
 """Cost, in words, of "is NUMBER", which is rarely the cause; and of each value in the list of "in"."""
 _COST_OF_LARGE_NUMBER = 2.5

@@ -853,7 +853,7 @@ class Lot:
 
     @property
     def is_costly(self) -> bool:
-        """Whether each failure costs a process or a refused model."""
+        """Whether each failure ends a process, or lets a model fail (`_COSTLY`)."""
         return self.symptom in _COSTLY
 
     @property

@@ -140,7 +140,7 @@ class Store:
 
     def _link(self, hash: str, root: Path, place: Path) -> None:
         """Hard-link a stored file into a mirror, or copy it; refuse a path that leads out of the mirror."""
-        # it could through a link, if file names ignore case
+        # a link of the mirror may be on the way, if file names ignore case
         if not place.parent.resolve().is_relative_to(root.resolve()):
             raise RequestRefused(f"{str(place.relative_to(root))[:80]!r} leads out of the mirror")
         place.parent.mkdir(parents=True, exist_ok=True)

@@ -1,10 +1,10 @@
-"""General operators, that is all but scatter operators: one row of facts for each, for both dialects.
+"""Facts about general operators, which are all but scatter operators: one row each, for both dialects.
 
     op = find(node.domain, node.type)
 
-To add one, write a row; and a kernel in `ops/general_kernels` if the operator can be computed. A row holds
-for every version of the operator; a field at its default means that the fact is unknown. This module
-does not import NumPy: rows name kernels, and `general_kernels.compute` looks them up.
+To add an operator, write a row; if it can be computed, also a kernel in `ops/general_kernels`. A row is valid
+for every version of the operator. A default value means that the fact is unknown. This module does not import
+NumPy: rows contain names of kernels, which `general_kernels.compute` looks up.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ _MICROSOFT = "com.microsoft"
 
 @dataclass(frozen=True, slots=True)
 class Each(Generic[_T]):
-    """A fact that differs between OpenVINO's dialect and ONNX's."""
+    """A fact that differs between the dialects of OpenVINO and ONNX."""
 
     openvino: _T
     onnx: _T
@@ -54,14 +54,14 @@ class Arithmetic(Enum):
 
 
 class Spelling(NamedTuple):
-    """How a rewrite spells an operator in a dialect.
+    """How a rewrite writes an operator in a dialect.
 
     Attributes:
-        opset: the opset word in an IR; an ONNX model has one opset for all operators.
-        attributes: attributes that are always written.
-        parameters: attribute names, each with the name of the parameter that is its value.
+        opset: "opset3" in OpenVINO; "" in ONNX, where a model has one opset for all operators.
+        attributes: attributes with a fixed value.
+        parameters: attributes whose value is a parameter: attribute name -> parameter name.
         inputs: parameters that become inputs, after the tensors.
-        since: the first ONNX opset of this spelling; before it `inputs` are attributes, and
+        since: the first ONNX opset of this spelling. In earlier opsets `inputs` are attributes, and
             `attributes` do not exist.
         whole: the ONNX opset since which the operator accepts integers.
         narrow: the ONNX opset since which it accepts integers of fewer than 32 bits.
@@ -77,7 +77,7 @@ class Spelling(NamedTuple):
 
 
 class Emitted(NamedTuple):
-    """A node to be written; `inputs` are integers by name, which follow the tensors among its inputs."""
+    """A new node. `inputs` are integers by parameter name, which follow the tensors among its inputs."""
 
     type: str
     opset: str | int
@@ -88,39 +88,39 @@ class Emitted(NamedTuple):
 class GeneralOp(NamedTuple):
     """The facts about a general operator.
 
-    A text "A/B" means A in OpenVINO's dialect, and B in ONNX's; "A/" exists in OpenVINO's only.
+    A text "A/B" means A in OpenVINO and B in ONNX; "A/" exists only in OpenVINO.
 
     Attributes:
         type: as in the specification.
-        domain: that of the operator in ONNX, if it is not one of the standard domains.
-        kernel: "module.function" of `ops/general_kernels`, or "module.maker(argument)", where the argument
-            is a name in that module or in NumPy ("np.add"), or text in quotes.
-        model_kernel: a kernel, spelled in the same way, that only runs of whole models use: its results are
-            rounded, or cost too much, so that analyses do not rely on them.
+        domain: the domain in ONNX, if it is not one of the standard domains.
+        kernel: "module.function" of `ops/general_kernels`, or "module.maker(argument)". The argument is a
+            name in that module or in NumPy ("np.add"), or text in quotes.
+        model_kernel: another kernel, only for runs of whole models. Its results are rounded or expensive, so
+            that analyses do not use it.
         attributes: all attributes of all versions.
-        shape: the rule for the shapes of its outputs; without one, the kernel decides them.
-        constraints: the numbers that its inputs may hold.
-        moves: the inputs whose elements it only moves or repeats; None for all inputs.
-        is_pointwise: whether an element of the output depends only on the element at the same position of
-            the first input.
-        aligns: whether axes of the output, counted from the end, are those of the first input, and
-            elements that are equal along an axis stay equal.
-        keeps_all: whether a non-empty output contains every element of each input that it moves.
-        fills: whether all elements of the output are one number, for any inputs.
+        shape: the shape rule; without one, the kernel decides the shapes of outputs.
+        constraints: the legal numbers of its inputs.
+        moves: the inputs whose elements are only moved or repeated; None for all inputs.
+        is_pointwise: whether an output element depends only on the element at the same position of the first
+            input.
+        aligns: whether axes of the output, counted from the end, are those of the first input, and elements
+            that are equal along an axis stay equal.
+        keeps_all: whether a non-empty output contains every element of each input in `moves`.
+        fills: whether all elements of the output are the same number, for any inputs.
         draws: whether its outputs are random numbers, which differ between runs and runtimes.
-        draws_if: the input that must be true for random outputs; None if they do not depend on an input.
-        arithmetic: how it computes integers, None if unknown.
-        makes: the element type of its outputs if it may differ from that of input 0; "other" if
-            attributes or other inputs decide.
-        bounds: the rule for the bounds of its integer outputs; without one, moved elements keep theirs.
+        draws_if: the input that must be true for random outputs; None if no input decides.
+        arithmetic: how it computes integers; None if unknown.
+        makes: the element type of its outputs if it may differ from that of input 0; "other" if attributes or
+            other inputs decide.
+        bounds: the bounds rule for integer outputs; without one, moved elements keep their bounds.
         rank: the rank of its output, if it is always the same.
-        reads_shapes_only: whether it needs only the shapes of its inputs, no elements. A view of one
-            element with stride 0, broadcast to the shape, is then a sufficient input.
-        spelling: how rewrites write it, None if no rewrite uses it.
-        view: the rule whether an output has the elements of an input unchanged and in order; without one,
-            no output has.
-        joins: whether it joins inputs along an axis.
-        is_part: whether its outputs are parts of its first input; joined in order they are that input.
+        reads_shapes_only: whether its outputs depend only on the shapes of its inputs. Then a view of one
+            element with stride 0 is a sufficient input.
+        spelling: how rewrites write it; None if no rewrite uses it.
+        view: the rule that decides whether an output has the elements of an input, unchanged and in order;
+            without one, no output has.
+        joins: whether it concatenates inputs along an axis.
+        is_part: whether its outputs, concatenated in order, are its first input.
         state: "read" or "written" if it reads or writes state that persists between inferences.
     """
 
@@ -150,14 +150,14 @@ class GeneralOp(NamedTuple):
     domain: str = ""
 
     def type_in(self, domain: str) -> str:
-        """Return the type in a dialect, "" if the dialect has no such operator."""
+        """Return the type in a dialect; "" if the dialect has no such operator."""
         return _text(self.type, domain)
 
     def kernel_in(self, domain: str) -> str:
         return _text(self.kernel, domain)
 
     def model_kernel_in(self, domain: str) -> str:
-        """Return the kernel for runs of whole models, that of analyses if there is no other."""
+        """Return the kernel for runs of whole models, by default the kernel of analyses."""
         return _text(self.model_kernel, domain) or self.kernel_in(domain)
 
     def attributes_in(self, domain: str) -> Sequence[str]:
@@ -179,7 +179,7 @@ class GeneralOp(NamedTuple):
     def aligns_last(self, attributes: Mapping[str, Any]) -> bool:
         """Return whether broadcasting aligns the last dimensions of all inputs.
 
-        `auto_broadcast` "pdpd" of an IR aligns other dimensions, as `axis` did before opset 7 of ONNX.
+        Exceptions are `auto_broadcast` "pdpd" in OpenVINO, and `axis` before opset 7 in ONNX.
         """
         rule = str(attributes.get("auto_broadcast", "numpy")).strip().lower()
         return self.is_elementwise and "axis" not in attributes and rule in _ALIGNING_LAST
@@ -190,7 +190,7 @@ class GeneralOp(NamedTuple):
         return self.is_pointwise and self.moves == _FIRST
 
     def moved_inputs(self, count: int) -> tuple[int, ...]:
-        """Return the ports of `count` inputs whose elements it only moves."""
+        """Return the ports, out of `count` inputs, whose elements are only moved."""
         return tuple(range(count)) if self.moves is None else self.moves
 
     @property
@@ -200,10 +200,10 @@ class GeneralOp(NamedTuple):
         return _FOLDS.get(type)
 
     def emit(self, domain: str, opset: int | None, parameters: Mapping[str, Any]) -> Emitted:
-        """Return the node that spells it in a dialect: "openvino", or "" for ONNX.
+        """Return a new node of this operator in a dialect: "openvino", or "" for ONNX.
 
-        Each operator of an IR names its opset. `parameters` are arguments that are not tensors: axes, an
-        element type.
+        `opset` is that of an ONNX model; None in OpenVINO, where the spelling names it. `parameters` are
+        arguments that are not tensors: axes, an element type.
         """
         assert self.spelling is not None
         spelling, type = self.spelling.of(domain), self.type_in(domain)
@@ -214,7 +214,7 @@ class GeneralOp(NamedTuple):
         return Emitted(type, opset or spelling.opset, {**spelling.attributes, **attributes}, inputs)
 
     def takes(self, domain: str, type: ElementType, opset: int | None) -> bool:
-        """Return whether it may be emitted for elements of a type."""
+        """Return whether rewrites may use it for elements of a type."""
         if domain == OPENVINO or type.kind not in {"signed", "unsigned"}:
             return domain == OPENVINO or type.kind != "complex"
         assert self.spelling is not None
@@ -223,7 +223,7 @@ class GeneralOp(NamedTuple):
 
 
 def find(domain: str, type: str) -> GeneralOp | None:
-    """Return the row of an operator, None if the table has no such row; an IR writes a type in any case."""
+    """Return the row of an operator; None if there is none. OpenVINO ignores the case of types."""
     if domain == OPENVINO:
         return _OPENVINO.get(type.lower())
     return _ONNX.get(("" if domain in _ONNX_DOMAINS else domain, type))
@@ -234,13 +234,16 @@ def named(type: str) -> GeneralOp:
 
 
 def find_computed(domain: str, type: str) -> GeneralOp | None:
-    """Return the row of an operator that runs of whole models can compute."""
+    """Return the row of an operator that runs of whole models can compute; None for others."""
     op = find(domain, type)
     return op if op is not None and op.model_kernel_in(domain) else None
 
 
 def find_analysed(domain: str, type: str) -> GeneralOp | None:
-    """Return the row of an operator that analyses may compute: exact, and cheap for few elements."""
+    """Return the row of an operator that analyses may compute; None for others.
+
+    Such operators are exact, and cheap for few elements.
+    """
     op = find(domain, type)
     return op if op is not None and op.kernel_in(domain) else None
 
@@ -256,7 +259,7 @@ def random_types(domain: str) -> frozenset[str]:
 
 
 def output_shapes(domain: str, type: str, case: ShapeCase) -> list[tuple[int, ...] | None] | None:
-    """Return the known shapes of the first outputs of a node; raise ShapesDiffer if its inputs do not fit."""
+    """Return the known shapes of a node's first outputs; raises ShapesDiffer if its inputs do not fit."""
     op = find(domain, type)
     if op is None or op.shape is None:
         return None
@@ -273,7 +276,7 @@ def _text(text: str, domain: str) -> str:
 
 
 def _written(value: Any, domain: str) -> Any:
-    """Return the value of an attribute as a dialect writes it."""
+    """Return the value of an attribute in the form of a dialect."""
     if isinstance(value, ElementType):
         return value.name if domain == OPENVINO else value.onnx_number
     if isinstance(value, bool):
@@ -286,11 +289,14 @@ def _each(types: str, **facts: Any) -> Iterator[GeneralOp]:
 
 
 WITH_BODIES = frozenset({"If", "Loop", "TensorIterator", "Scan"})
-"""The types of nodes that hold graphs, in either dialect."""
+"""Types of nodes with bodies, in either dialect."""
 
 _FIRST = (0,)
 _ALIGNING_LAST = frozenset({"numpy", "none", "explicit"})
-"""Values of `auto_broadcast`: shapes of "none", which OpenVINO also reads as "explicit", are equal."""
+"""Values of `auto_broadcast` that align last dimensions.
+
+"none" requires equal shapes; OpenVINO also reads it as "explicit".
+"""
 _WHOLE, _FLOAT = Numbers.WHOLE, Numbers.FLOAT
 _AT_0, _AT_1, _AT_2, _LAST = fixed(0), fixed(1), fixed(2), Axis(default=-1)
 
@@ -322,7 +328,7 @@ _AXIS = {"axis": "axis"}
 
 
 def _reducing(since: int) -> Each[Spelling]:
-    """Return the spelling of a reduction whose axes are an attribute in ONNX before opset `since`."""
+    """Return the spelling of a reduction. Before opset `since` of ONNX, its axes are an attribute."""
     openvino = Spelling("opset1", parameters={"keep_dims": "keeps"}, inputs=("axes",))
     return Each(openvino, Spelling(parameters={"keepdims": "keeps"}, inputs=("axes",), since=since))
 
@@ -357,10 +363,21 @@ _NODES = (
     "nodes_hitrates_as_tensor nodes_missing_value_tracks_true nodes_modes nodes_nodeids nodes_treeids "
     "nodes_truenodeids nodes_values nodes_values_as_tensor post_transform"
 )
+_OF_TEXT = {
+    "RegexFullMatch": "pattern",
+    "StringConcat": "",
+    "StringNormalizer": "case_change_action is_case_sensitive locale stopwords",
+    "StringSplit": "delimiter maxsplit",
+    "TfIdfVectorizer": "max_gram_length max_skip_count min_gram_length mode ngram_counts ngram_indexes "
+    "pool_int64s pool_strings weights",
+}
+"""Operators on text that onnx computes, with their attributes."""
 _LEARNT = {
     "Binarizer": "threshold",
     "FeatureVectorizer": "inputdimensions",
     "Imputer": "imputed_value_floats imputed_value_int64s replaced_value_float replaced_value_int64",
+    "LabelEncoder": "default_float default_int64 default_string default_tensor keys_floats keys_int64s "
+    "keys_strings keys_tensor values_floats values_int64s values_strings values_tensor",
     "LinearClassifier": "classlabels_ints classlabels_strings coefficients intercepts multi_class "
     "post_transform",
     "LinearRegressor": "coefficients intercepts post_transform targets",
@@ -377,11 +394,11 @@ _LEARNT = {
     "TreeEnsembleRegressor": f"aggregate_function n_targets target_ids target_nodeids target_treeids "
     f"target_weights target_weights_as_tensor {_NODES}",
 }
-"""Operators of ai.onnx.ml that onnx computes, with their attributes."""
+"""Operators of ai.onnx.ml that the onnx package computes, with their attributes."""
 
 
 def _reference(type: str) -> str:
-    """Return the kernel of an operator that the package onnx computes."""
+    """Return the kernel of an operator that the onnx package computes."""
     return f"reference.onnx('{type}')"
 
 
@@ -651,7 +668,7 @@ ROWS = (
         "PriorBoxClustered/", attributes="width height clip step step_w step_h offset variance",
         model_kernel="detection.prior_box_clustered", constraints=_IMAGE_SIZES,
     ),
-    # element by element, of one input
+    # elementwise, with one input
     _pointwise("Abs", "arithmetic.unary(np.abs)", arithmetic=Arithmetic.CHOICE),
     _pointwise(
         "Negative/Neg", "arithmetic.unary(np.negative)", arithmetic=Arithmetic.NEGATION,
@@ -731,7 +748,7 @@ ROWS = (
         "FakeConvert/", attributes="destination_type", model_kernel="quantize.fake_convert",
     ),
     _keeping_shape("PReLU/PRelu", attributes="/consumed_inputs", model_kernel="functions.prelu"),
-    # element by element, of several inputs
+    # elementwise, with several inputs
     _computing(
         "Add", "arithmetic.binary(np.add)", arithmetic=Arithmetic.SUM, bounds=bounds.added,
         view=views.neutral(0, commutes=True),
@@ -898,7 +915,7 @@ ROWS = (
         "ISTFT/", attributes="center normalized", model_kernel="signal.inverse_stft",
         constraints=(*_FRAMES, number(4, 8, 16)),
     ),
-    # networks: matrices, windows, pictures, sequences, bags
+    # networks: matrices, windows, images, sequences, embeddings
     GeneralOp(
         "MatMul", attributes="transpose_a transpose_b/", model_kernel="matrices.matmul",
         shape=shapes.matrix_product,
@@ -1165,7 +1182,7 @@ ROWS = (
         "SparseFillEmptyRows/", model_kernel="bags.fill_empty_rows",
         constraints=(number(1, 4, 8), number(2, 0, 3)),
     ),
-    # training, and models of trees and lines
+    # training, and classic machine learning
     *(
         GeneralOp(
             f"/{type}", attributes="ignore_index reduction", model_kernel=_reference(type),
@@ -1183,6 +1200,11 @@ ROWS = (
     *(
         GeneralOp(f"/{type}", attributes=attributes, model_kernel=_ml(type))
         for type, attributes in _LEARNT.items()
+    ),
+    # text
+    *(
+        GeneralOp(f"/{type}", attributes=attributes, model_kernel=_reference(type))
+        for type, attributes in _OF_TEXT.items()
     ),
     GeneralOp("Loop", constraints=(number(0, 1, 3),)),
     # state that persists between inferences
@@ -1330,7 +1352,7 @@ _NOT_FOLDED = (
     "AvgPool BitwiseNot Convolution Elu GatherElements GatherND HardSigmoid IsFinite IsInf IsNaN "
     "RandomUniform ReverseSequence Roll SearchSorted Selu SliceScatter SoftSign"
 )
-"""Whether openvino 2026.4.1 folds each operator on small constants, in its ConstantFolding pass or on CPU."""
+"""Operators that openvino 2026.4.1 does not fold on small constants, on CPU or by ConstantFolding."""
 _FOLDS = {**dict.fromkeys(_FOLDED.split(), True), **dict.fromkeys(_NOT_FOLDED.split(), False)}
 
 _OPENVINO = {type.lower(): row for row in ROWS if (type := row.type_in(OPENVINO))}

@@ -184,7 +184,7 @@ def _facts(node: NodeFacts, types: Mapping[str, str]) -> dict[str, Any]:
 
 
 def conversion(node: NodeFacts, types: Mapping[str, str]) -> str:
-    """Return the element type that a runtime changed for a node, "i64 -> i32"; "" if it changed none."""
+    """Return how a runtime changed the element type of a node, "i64 -> i32"; "" if it did not."""
     declared = next((types[name] for name in node.originals if types.get(name)), "")
     used = node.precision.lower()
     return f"{declared} -> {used}" if declared and used in ELEMENT_TYPES and used != declared else ""

@@ -165,8 +165,9 @@ def _differences(compared: Compared, head: Headline) -> Iterator[str]:
         worst.values(), key=lambda worst: (order.index(worst.measure.verdict), worst.node is None)
     )
     for comparison in ordered[:MOST_ROWS]:
-        tensor = f"{name_of(comparison)} on {_who(comparison)}"
-        yield f"{comparison.measure.verdict}: {tensor}: {_how(comparison, comparison is head.subject)}"
+        tensor = f"{name_of(comparison)} on {_name_pair(comparison)}"
+        difference = _describe_difference(comparison, comparison is head.subject)
+        yield f"{comparison.measure.verdict}: {tensor}: {difference}"
     if len(ordered) > MOST_ROWS:
         yield f"and {len(ordered) - MOST_ROWS} more that are not equal"
 
@@ -179,7 +180,7 @@ def _leads(compared: Compared) -> Iterator[str]:
         yield f"and {len(compared.leads) - MOST_ROWS} more to look at"
 
 
-def _who(comparison: Comparison) -> str:
+def _name_pair(comparison: Comparison) -> str:
     parts = [comparison.subject]
     if comparison.relation is Relation.MODELS:
         first, second = short_names(comparison.reference_model, comparison.subject_model)
@@ -199,7 +200,7 @@ def _who(comparison: Comparison) -> str:
     return " ".join(parts)
 
 
-def _how(comparison: Comparison, is_in_headline: bool) -> str:
+def _describe_difference(comparison: Comparison, is_in_headline: bool) -> str:
     """Return how a tensor differs; without the worst element if the headline already names it."""
     measure = comparison.measure
     if measure.remark:

@@ -26,7 +26,7 @@ VERDICTS = list(Verdict)
 MOST_ROWS = 40
 """Maximum rows of a table or lines of a list; the rest is counted."""
 FEW_ROWS = 6
-"""Tables with equal verdicts only are shown up to this many rows; kernels are listed one by one up to it."""
+"""Rows that are shown even if their verdicts are equal; maximum kernels that are listed one by one."""
 
 Column: TypeAlias = tuple[str, str]
 """A column: (runner, reference that it is compared with)."""
@@ -62,7 +62,7 @@ def outputs_are_nodes(compared: Compared) -> bool:
 
 
 def unmentioned_outliers(compared: Compared, headline: str) -> list[Outlier]:
-    """Return the outliers that neither the verdicts nor the headline state."""
+    """Return the outliers that are stated neither by the verdicts nor by the headline."""
     wrong = {
         (comparison.node, comparison.tensor, comparison.case, comparison.subject)
         for comparison in compared.comparisons

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _FIRST = ["text", "concise", "json", "sarif", "junit", "github"]
 """Formats listed first, in this order; others follow by name."""
 _LINES = {"text", "concise"}
-"""Formats with lines that may begin with a name from the model; a CI system could read it as a command."""
+"""Formats whose lines may begin with a name from the model; a CI system could run that as a command."""
 _MARKS = {"github": r"\x23", "junit": "&#35;", "html": "&#35;"}
 """Escape of "#" by format: it breaks up "##vso[" and "##[", which CI systems run as commands.
 

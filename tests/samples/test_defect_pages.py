@@ -32,7 +32,7 @@ def _page(defect: Defect) -> str:
         "",
         f"Symptom: {defect.symptom}, on {', '.join(defect.runners)}.",
         "",
-        f"Strikes: {defect.strikes}.",
+        f"It shows {defect.strikes}.",
         "",
         defect.text.replace("<", "&lt;"),
         "",
@@ -46,7 +46,7 @@ def _page(defect: Defect) -> str:
         "",
         "## Probes",
         "",
-        "| probe | operator | data | indices | updates | axis | attributes, and what else matters |",
+        "| probe | operator | data | indices | updates | axis | attributes and settings |",
         "|---|---|---|---|---|---|---|",
         *_probes(defect),
         "",
@@ -79,10 +79,10 @@ def _probes(defect: Defect) -> Iterator[str]:
         if constants := sorted(one.constants - {Role.AXIS}):
             told.append(f"{' and '.join(constants)} constant")
         if one.axis is not None and Role.AXIS not in one.constants:
-            told.append("axis fed")
+            told.append("axis not constant")
         told += [f"{one.threads} thread"] if one.threads else []
         told += [f"in a loop of {one.iterations}"] if one.iterations else []
-        told += [f"behind {' and '.join(one.before)}"] if one.before else []
+        told += [f"after {' and '.join(one.before)}"] if one.before else []
         told += [f"data is a state, {counted(one.times, 'inference')}"] if one.keeps_state else []
         told += ["in a function"] if one.in_function else []
         written = ", ".join(told)
@@ -101,12 +101,12 @@ def overview() -> str:
     lines = [
         "# Known defects",
         "",
-        "What runtimes are known to get wrong, measured with the probes of each defect and never typed:",
-        "`ir-scatter doctor` runs them on the devices of a machine, `ir-scatter validate --for CPU,GPU` says which",
-        "nodes of a model meet them, and `ir-scatter convert --for CPU,GPU` goes around them. The newest release",
-        "comes first. A release has a defect if one of its probes is not computed right: it is wrong, refused,",
-        "crashed, or accepted though illegal. *absent*: no probe could show it, for example because the release does",
-        "not know the operator. *untested*: never measured.",
+        "Known defects of runtimes, measured with the probes (test models) of each defect. `ir-scatter doctor` runs",
+        "the probes on the devices of a machine. `ir-scatter validate --for CPU,GPU` reports which nodes of a model",
+        "are affected, and `ir-scatter convert --for CPU,GPU` avoids the defects. The newest release comes first. A",
+        "release has a defect if the result of some probe is not right: *wrong*, *refused*, *crashed*, or *accepted*",
+        "although the probe is illegal. *absent*: no probe could show it, for example because the release does not",
+        "have the operator. *untested*: never measured.",
     ]
     rows = history()
     for runner in dict.fromkeys(row.runner for row in rows):

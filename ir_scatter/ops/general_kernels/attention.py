@@ -1,4 +1,4 @@
-"""Kernels of attention: ScaledDotProductAttention of an IR, Attention and RotaryEmbedding of ONNX.
+"""Kernels of attention: ScaledDotProductAttention of OpenVINO, Attention and RotaryEmbedding of ONNX.
 
 Heads are [batch, heads, rows, size]. Several heads of the query may share a head of key and value:
 
@@ -215,7 +215,7 @@ def _rules_of_onnx(case: KernelCase, wide: list[Array], offset: Any) -> tuple[Ru
 
 
 def scaled_dot_product_attention(case: KernelCase) -> Array:
-    """Compute softmax(Q Kᵀ scale + mask) V; the mask is of booleans or numbers, input 4 the scale."""
+    """Compute softmax(Q Kᵀ scale + mask) V. The mask contains booleans or numbers; input 4 is the scale."""
     query, key, value = case.arrays(3)
     require_kind(REAL, query, key, value)
     wide = [widen(array) for array in (query, key, value)]
@@ -242,7 +242,7 @@ def scaled_dot_product_attention(case: KernelCase) -> Array:
 
 
 def rotary_embedding(case: KernelCase) -> Array:
-    """Rotate pairs of elements by angles whose cosines and sines are given, for each position."""
+    """Rotate pairs of elements by an angle for each position; inputs contain the cosines and sines."""
     data, cosines, sines = case.arrays(3)
     require_kind(REAL, data, cosines, sines)
     wide, heads = widen(data), case.attributes.integer("num_heads", 0)

@@ -19,53 +19,9 @@ from ir_scatter.ops.general_kernels.base import (
     require_kind,
     widen,
 )
+from ir_scatter.ops.general_kernels.boxes import descending, overlaps, suppress, suppress_adaptively
 from ir_scatter.ops.general_kernels.functions import sigmoid
 from ir_scatter.ops.general_kernels.normalize import softmax_of
-
-# Choice of boxes.
-
-
-def overlaps(box: Array, boxes: Array, unit: float = 0.0) -> Array:
-    """Return intersection over union of a box and others; `unit` is added to each side."""
-    low, high = np.maximum(box[:2], boxes[:, :2]), np.minimum(box[2:], boxes[:, 2:])
-    common = np.prod(np.maximum(high - low + box.dtype.type(unit), 0), axis=1)
-    areas = np.prod(boxes[:, 2:] - boxes[:, :2] + box.dtype.type(unit), axis=1)
-    area = np.prod(box[2:] - box[:2] + box.dtype.type(unit))
-    union = area + areas - common
-    return np.where((area > 0) & (areas > 0) & (union > 0), common / np.where(union > 0, union, 1), 0)
-
-
-def suppress(boxes: Array, threshold: float, most: int, *, unit: float = 0.0) -> list[int]:
-    """Return at most `most` positions of boxes, sorted by score, that overlap no earlier one that stays."""
-    rest, kept = np.arange(len(boxes)), list[int]()
-    while rest.size and len(kept) < most:
-        best, rest = int(rest[0]), rest[1:]
-        kept.append(best)
-        if rest.size:
-            rest = rest[overlaps(boxes[best], boxes[rest], unit) <= threshold]
-    return kept
-
-
-_LEAST_DECAYED = 0.5
-"""A threshold that decays does so while it is above this."""
-
-
-def suppress_adaptively(boxes: Array, threshold: float, decay: float, unit: float) -> list[int]:
-    """Return the positions of boxes that stay; each of them multiplies the threshold by `decay`."""
-    kept = list[int]()
-    for place, box in enumerate(boxes):
-        if kept and (overlaps(box, boxes[kept], unit) >= threshold).any():
-            continue
-        kept.append(place)
-        if decay < 1 and threshold > _LEAST_DECAYED:
-            threshold *= decay
-    return kept
-
-
-def descending(scores: Array) -> Array:
-    """Return the order of falling scores; of equal ones the first comes first."""
-    return np.argsort(-scores, kind="stable")
-
 
 # Prior boxes.
 

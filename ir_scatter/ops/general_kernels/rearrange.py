@@ -23,7 +23,7 @@ _MODES = {"constant", "edge", "reflect", "symmetric", "wrap"}
 
 
 def pad(case: KernelCase) -> Array:
-    """Pad data, or cut it where a pad is negative, in the modes of both dialects."""
+    """Pad data in the modes of both dialects; negative pads crop it."""
     data = case.array(0)
     rank = data.ndim
     if case.is_onnx:
@@ -59,7 +59,7 @@ def pad(case: KernelCase) -> Array:
         if any(max(ends) > size - spare for ends, size in zip(widths, cut.shape, strict=True) if any(ends)):
             raise UnsupportedCase(f"pads are longer than {show(cut.shape)} allows in mode {mode}")
     if any(size == 0 and any(ends) for ends, size in zip(widths, cut.shape, strict=True)):
-        raise UnsupportedCase(f"nothing of {show(cut.shape)} can be repeated")
+        raise UnsupportedCase(f"{show(cut.shape)} has no elements to repeat")
     return np.pad(cut, widths, mode=mode)  # type: ignore[call-overload,no-any-return]
 
 
@@ -76,7 +76,7 @@ def _padding(case: KernelCase, data: Array) -> Any:
 
 
 def center_crop_pad(case: KernelCase) -> Array:
-    """Cut the centre out of data, or pad it with zeros around, to a shape."""
+    """Crop data to its centre, or pad it with zeros around, to a shape."""
     data = case.array(0)
     target = case.integers(1)
     axes = normalize_axes(case.attributes.integers("axes", range(data.ndim)), data.ndim)
@@ -100,7 +100,7 @@ def center_crop_pad(case: KernelCase) -> Array:
 
 
 def roll(case: KernelCase) -> Array:
-    """Shift elements along axes; what leaves on one side enters on the other."""
+    """Rotate elements along axes; elements beyond one end reappear at the other."""
     data = case.array(0)
     shifts, axes = (case.integers(port, may_be_scalar=True, may_be_long=True) for port in (1, 2))
     places = [normalize_axis(axis, data.ndim) for axis in axes]
@@ -113,7 +113,7 @@ def roll(case: KernelCase) -> Array:
 
 
 def reverse(case: KernelCase) -> Array:
-    """Reverse axes: their numbers, or a mask with one boolean for each axis (Reverse-1)."""
+    """Reverse axes. Input 1 contains their numbers, or a boolean for each axis (Reverse-1)."""
     data = case.array(0)
     if case.attributes.text("mode", "index", {"index", "mask"}) == "mask":
         axes = [axis for axis, is_reversed in enumerate(case.array(1).reshape(-1)) if is_reversed]
@@ -123,7 +123,7 @@ def reverse(case: KernelCase) -> Array:
 
 
 def reverse_sequence(case: KernelCase) -> Array:
-    """Reverse the first elements along the time axis, for each batch as many as its length."""
+    """Reverse the first elements along the time axis; input 1 is their number for each batch."""
     data, lengths = case.array(0), case.array(1)
     if case.is_onnx:
         batch, time = case.attributes.integer("batch_axis", 1), case.attributes.integer("time_axis", 0)
@@ -145,7 +145,7 @@ def reverse_sequence(case: KernelCase) -> Array:
 
 
 def triangle(case: KernelCase) -> Array:
-    """Keep the upper or lower triangle of matrices, and put zeros elsewhere."""
+    """Keep the upper or lower triangle of matrices; other elements become zero."""
     data = case.array(0)
     offset = case.integer(1) if case.has(1) else 0
     if data.ndim < 2:
@@ -167,7 +167,7 @@ def eye_like(case: KernelCase) -> Array:
 
 
 def eye(case: KernelCase) -> Array:
-    """Return identity matrices, shifted diagonals of which there may be a batch."""
+    """Return identity matrices, optionally with a shifted diagonal and batch dimensions."""
     rows, columns, offset = (case.integer(port) for port in range(3))
     batch = case.integers(3, default=())
     case.reserve((*batch, rows, columns))
@@ -184,7 +184,7 @@ def _block(case: KernelCase, name: str = "block_size") -> int:
 
 
 def depth_to_space(case: KernelCase) -> Array:
-    """Move blocks of channels into the dimensions behind them."""
+    """Move blocks of channels into the spatial dimensions."""
     data, block = case.array(0), _block(case)
     modes = {"dcr", "crd"} if case.is_onnx else {"blocks_first", "depth_first"}
     mode = case.attributes.text("mode", "dcr" if case.is_onnx else None, modes)
@@ -207,7 +207,7 @@ def depth_to_space(case: KernelCase) -> Array:
 
 
 def space_to_depth(case: KernelCase) -> Array:
-    """Move blocks of the dimensions behind the channels into the channels."""
+    """Move blocks of the spatial dimensions into the channels."""
     data, block = case.array(0), _block(case)
     modes = {"dcr", "crd"} if case.is_onnx else {"blocks_first", "depth_first"}
     default = "dcr" if case.is_onnx else None
@@ -293,7 +293,7 @@ def slice_scatter(case: KernelCase) -> Array:
 
 
 def gather_tree(case: KernelCase) -> Array:
-    """Follow beams back from the last step: GatherTree of an IR."""
+    """Follow beams back from the last step: OpenVINO's GatherTree."""
     steps, parents = case.arrays(2)
     lengths = case.array(2).astype(np.int64)
     end = case.array(3).reshape(-1)[0]
@@ -318,7 +318,7 @@ def gather_tree(case: KernelCase) -> Array:
 
 
 def column_to_image(case: KernelCase) -> Array:
-    """Add up the columns of all blocks where they overlap in the picture."""
+    """Arrange the columns of blocks as an image; overlapping elements are added."""
     data = case.array(0)
     image, block = case.integers(1), case.integers(2)
     rank = len(image)
@@ -368,7 +368,7 @@ def column_to_image(case: KernelCase) -> Array:
 
 
 def extract_patches(case: KernelCase) -> Array:
-    """Return the patches of a picture as channels: ExtractImagePatches of an IR."""
+    """Return the patches of an image as channels: OpenVINO's ExtractImagePatches."""
     data = case.array(0)
     sizes, strides, rates = (case.attributes.integers(name) for name in ("sizes", "strides", "rates"))
     mode = case.attributes.text("auto_pad", None, {"valid", "same_upper", "same_lower"})

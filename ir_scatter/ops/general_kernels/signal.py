@@ -36,7 +36,7 @@ def _pairs(numbers: Array) -> Array:
 
 
 def dft(case: KernelCase) -> Array:
-    """Compute DFT of ONNX: the axis is an input since opset 20, an attribute before."""
+    """Compute ONNX's DFT. The axis is an input since opset 20, and an attribute before."""
     data = case.array(0)
     require_kind(REAL, data)
     is_inverse, is_onesided = (case.attributes.boolean(name, False) for name in ("inverse", "onesided"))
@@ -46,7 +46,7 @@ def dft(case: KernelCase) -> Array:
         axis = case.attributes.integer("axis", 1)
     axis = normalize_axis(axis, data.ndim)
     if axis == data.ndim - 1:
-        raise UnsupportedCase("the axis is that of real and imaginary parts")
+        raise UnsupportedCase("the axis is the one of real and imaginary parts, expected another")
     wide = widen(data)
     length = case.integer(1) if case.has(1) else None
     if length is not None and length < 1:
@@ -68,7 +68,7 @@ def _signal(case: KernelCase, rank: int) -> tuple[tuple[int, ...], list[int] | N
 
 
 def _fitted(numbers: Array, axes: Sequence[int], sizes: Sequence[int] | None) -> Array:
-    """Return numbers cut, or filled up with zeros, to sizes; -1 leaves a dimension as it is."""
+    """Crop, or pad with zeros, to sizes; a size of -1 keeps the dimension."""
     for axis, size in zip(axes, sizes or (), strict=False):
         if size < 0 or size == numbers.shape[axis]:
             continue
@@ -85,7 +85,7 @@ fft, ifft = np.fft.fftn, np.fft.ifftn
 
 
 def fourier(function: Any) -> Any:
-    """Return the kernel of DFT or IDFT of an IR."""
+    """Return the kernel of OpenVINO's DFT or IDFT."""
 
     def kernel(case: KernelCase) -> Array:
         data = case.array(0)
@@ -98,7 +98,7 @@ def fourier(function: Any) -> Any:
 
 
 def real_fourier(case: KernelCase) -> Array:
-    """Compute RDFT: real numbers to the first half of their transform."""
+    """Compute RDFT: from real numbers to the first half of their transform."""
     data = case.array(0)
     require_kind(REAL, data)
     axes, sizes = _signal(case, data.ndim)
@@ -106,7 +106,7 @@ def real_fourier(case: KernelCase) -> Array:
 
 
 def inverse_real_fourier(case: KernelCase) -> Array:
-    """Compute IRDFT: the first half of a transform to real numbers."""
+    """Compute IRDFT: from the first half of a transform to real numbers."""
     data = case.array(0)
     require_kind(REAL, data)
     numbers = _complex(widen(data))
@@ -120,7 +120,7 @@ def inverse_real_fourier(case: KernelCase) -> Array:
 
 
 def stft_ir(case: KernelCase) -> Array:
-    """Compute STFT of an IR: frames of a signal, times a window, transformed to their first half."""
+    """Compute OpenVINO's STFT: the first half of the transform of windowed frames of a signal."""
     data, window = case.arrays(2)
     require_kind(REAL, data, window)
     size, step = case.integer(2), case.integer(3)
@@ -173,7 +173,7 @@ _LEAST_WEIGHT = 1e-11
 
 
 def stft(case: KernelCase) -> Array:
-    """Compute STFT of ONNX: frames of a signal, times a window, transformed, by default to their half."""
+    """Compute ONNX's STFT: the transform of windowed frames of a signal, by default its first half."""
     data = case.array(0)
     require_kind(REAL, data)
     step = case.integer(1)
@@ -196,7 +196,7 @@ def stft(case: KernelCase) -> Array:
 
 
 def cosine_window(case: KernelCase, coefficients: Sequence[float]) -> Array:
-    """Return the alternating sum of cosines, of a periodic or a symmetric window."""
+    """Return a periodic or symmetric window, an alternating sum of cosines."""
     array = case.array(0)
     require_kind(WHOLE, array)
     if array.size != 1:

@@ -1,4 +1,7 @@
-"""Kernels that slide windows over pictures: convolutions, transposed convolutions and pooling."""
+"""Kernels that slide windows over images: convolutions, transposed convolutions and pooling.
+
+A place is a position within a window; a 3 by 3 window has nine places.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -24,22 +27,22 @@ from ir_scatter.ops.general_kernels.base import (
 )
 
 _MOST_COLUMNS = 1 << 26
-"""Most elements of the matrix of all windows; above that, one product per place in a window."""
+"""Limit of elements of the matrix of all windows. Above it, products are computed place by place."""
 _FEW_PLACES = 32
-"""Windows of at most this many places need no matrix of all windows if there are many channels."""
+"""Limit of places up to which the matrix of all windows is not needed if there are many channels."""
 _ALL_2: tuple[Any, ...] = (slice(None),) * 2
 _ALL_3: tuple[Any, ...] = (slice(None),) * 3
-"""Selections of everything along the first axes."""
+"""Index of all elements of the first three axes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """Where windows lie in a padded picture: one entry per spatial dimension.
+    """The windows of a padded image, with one entry per spatial dimension.
 
     Attributes:
-        before: padding before the first element; it may be negative, then elements are cut off.
-        after: padding behind the last element, with what rounding up the count needs.
-        pads_end: padding behind the last element as it is written.
+        before: padding before the first element. A negative number crops elements.
+        after: padding after the last element, including elements that `ceil_mode` adds.
+        pads_end: padding after the last element, as in the attributes.
         counts: number of windows.
     """
 
@@ -52,7 +55,7 @@ class Windows:
     counts: tuple[int, ...]
 
     def view(self, padded: Array) -> Array:
-        """Return [..., *counts, *kernel]: all windows of a padded picture, without a copy."""
+        """Return [..., *counts, *kernel]: all windows of a padded image, without a copy."""
         rank = len(self.kernel)
         front = padded.ndim - rank
         steps = padded.strides[front:]
@@ -65,7 +68,7 @@ class Windows:
         return np.lib.stride_tricks.as_strided(padded, shape, strides, writeable=False)
 
     def places(self) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
-        """Yield each place in a window, with the slices of the padded picture that all windows have there."""
+        """Yield each place, with the slices of the padded image that contain this place of all windows."""
         for place in combinations(*map(range, self.kernel)):
             yield (
                 place,
@@ -78,7 +81,7 @@ class Windows:
             )
 
     def pad(self, data: Array, number: Any) -> Array:
-        """Return a picture padded with a number."""
+        """Return an image padded with a number."""
         front = data.ndim - len(self.kernel)
         if min(*self.before, *self.after, 0) < 0:
             cut = [slice(None)] * front + [
@@ -95,7 +98,7 @@ class Windows:
 
 
 def make_windows(case: KernelCase, spatial: Sequence[int], kernel: Sequence[int]) -> Windows:
-    """Return the windows of a node by its attributes: strides, dilations, pads and the rounding of counts."""
+    """Return the windows of a node by its attributes: strides, dilations, pads, and rounding of counts."""
     rank, attributes = len(spatial), case.attributes
     if len(kernel) != rank or not rank or min(kernel) < 1:
         raise UnsupportedCase(f"a window is {show(tuple(kernel))} for {show(tuple(spatial))}")
@@ -164,7 +167,7 @@ def convolution(case: KernelCase) -> Array:
 
 
 def group_convolution(case: KernelCase) -> Array:
-    """Compute GroupConvolution: weights are [groups, out / groups, channels / groups, ...]."""
+    """Compute GroupConvolution; weights are [groups, out / groups, channels / groups, ...]."""
     data, weights = case.arrays(2)
     require_kind(NUMERIC, data, weights)
     type = require_same_type(data, weights)
@@ -186,7 +189,7 @@ def _convolved(
 
 
 def convolve(case: KernelCase, data: Array, weights: Array, windows: Windows, groups: int) -> Array:
-    """Return [batch, out, *counts], with padding of zeros."""
+    """Return [batch, out, *counts], with zero padding."""
     batch, channels = data.shape[:2]
     if groups < 1 or channels != groups * weights.shape[1] or weights.shape[0] % groups:
         raise UnsupportedCase(f"data is {show(data.shape)}, weights {show(weights.shape)}, groups {groups}")
@@ -207,7 +210,7 @@ def convolve(case: KernelCase, data: Array, weights: Array, windows: Windows, gr
 
 
 def _by_places(padded: Array, weights: Array, windows: Windows, groups: int) -> Array:
-    """Convolve by adding up one product for each place in a window."""
+    """Convolve by adding up one product for each place."""
     batch, positions = padded.shape[0], prod(windows.counts)
     each, out = weights.shape[1], weights.shape[0] // groups
     output = np.zeros((batch, groups, out, positions), padded.dtype)
@@ -220,14 +223,14 @@ def _by_places(padded: Array, weights: Array, windows: Windows, groups: int) -> 
 
 
 def convolution_integer(case: KernelCase) -> Array:
-    """Convolve 8-bit integers less their zero points into i32."""
+    """Convolve 8-bit integers, after subtracting their zero points, with an i32 result."""
     data, weights = case.arrays(2)
     require_kind(WHOLE, data, weights)
     return integer_convolution(case, data, weights, (2, 3)).astype(np.int32)
 
 
 def integer_convolution(case: KernelCase, data: Array, weights: Array, points: tuple[int, int]) -> Array:
-    """Return the exact convolution of integers less their zero points; padding is the zero point."""
+    """Convolve integers exactly, after subtracting their zero points; padding is the zero point."""
     left, right = (
         operand.astype(np.float64) - _point(case, port, operand)
         for operand, port in zip((data, weights), points, strict=True)
@@ -245,7 +248,7 @@ def _point(case: KernelCase, port: int, operand: Array) -> Array:
 
 
 def transposed_convolution(case: KernelCase) -> Array:
-    """Compute ConvTranspose: weights are [channels, out / groups, ...]."""
+    """Compute ConvTranspose; weights are [channels, out / groups, ...]."""
     data, weights = case.arrays(2)
     require_kind(REAL, data, weights)
     type = require_same_type(data, weights)
@@ -259,7 +262,7 @@ def transposed_convolution(case: KernelCase) -> Array:
 
 
 def convolution_backprop(case: KernelCase) -> Array:
-    """Compute ConvolutionBackpropData: weights are [channels, out, ...], input 2 the spatial output shape."""
+    """Compute ConvolutionBackpropData; weights are [channels, out, ...], input 2 is the output shape."""
     data, weights = case.arrays(2)
     require_kind(REAL, data, weights)
     type = require_same_type(data, weights)
@@ -268,7 +271,7 @@ def convolution_backprop(case: KernelCase) -> Array:
 
 
 def group_convolution_backprop(case: KernelCase) -> Array:
-    """Compute GroupConvolutionBackpropData: weights are [groups, channels / groups, out / groups, ...]."""
+    """Compute GroupConvolutionBackpropData; weights are [groups, channels / groups, out / groups, ...]."""
     data, weights = case.arrays(2)
     require_kind(REAL, data, weights)
     type = require_same_type(data, weights)
@@ -277,7 +280,7 @@ def group_convolution_backprop(case: KernelCase) -> Array:
 
 
 def _spread(case: KernelCase, data: Array, weights: Array, shape: Sequence[int]) -> Array:
-    """Add each element of data, times the weights, to a window of the output, and cut off the pads.
+    """Add each element of data, times the weights, to a window of the output; then crop the pads.
 
     `weights` is [groups, channels / groups, out / groups, *kernel].
     """
@@ -338,7 +341,7 @@ def _spread(case: KernelCase, data: Array, weights: Array, shape: Sequence[int])
 
 
 def deformable_convolution(case: KernelCase) -> Array:
-    """Compute DeformConv of pictures: the places in a window are moved by offsets, and weighted by a mask."""
+    """Compute DeformConv of images: the places are moved by offsets and weighted by a mask."""
     data, weights, offsets = case.arrays(3)
     require_kind(REAL, data, weights, offsets)
     type = require_same_type(data, weights, offsets)
@@ -461,12 +464,12 @@ def _pooled(case: KernelCase, data: Array) -> Windows:
 
 
 def max_pool(case: KernelCase) -> tuple[Array, ...]:
-    """Return the maxima of windows, and their positions in the whole tensor, or from an `axis` on."""
+    """Return the maxima of windows, and their positions in the flat tensor, or from an `axis` on."""
     data = case.array(0)
     require_kind(NUMERIC, data)
     windows, wide = _pooled(case, data), widen(data)
     if 0 in data.shape:
-        raise UnsupportedCase("a maximum of nothing is undefined")
+        raise UnsupportedCase("the maximum of an empty window is undefined")
     padded = windows.pad(wide, extreme(wide.dtype, is_lowest=True))
     shape = (*data.shape[:2], *windows.counts)
     highest = np.full(shape, extreme(wide.dtype, is_lowest=True), wide.dtype)
@@ -491,7 +494,7 @@ def max_pool(case: KernelCase) -> tuple[Array, ...]:
 
 
 def _positions_at(windows: Windows, place: Sequence[int]) -> list[Array]:
-    """Return, per spatial axis, the position in data that each window has at a place."""
+    """Return, per spatial axis, the position in data of a place of each window."""
     return [
         np.arange(count) * stride + offset * dilation - before
         for count, stride, offset, dilation, before in zip(
@@ -521,7 +524,7 @@ def _flat_places(case: KernelCase, windows: Windows, place: Sequence[int], shape
 
 
 def _numbered(case: KernelCase, places: Array, shape: Sequence[int]) -> Array:
-    """Return positions in the whole tensor; an IR counts from `axis` on and names the type."""
+    """Return flat positions in the tensor. OpenVINO counts from `axis` on and names the element type."""
     area = prod(shape[2:])
     axis = 0 if case.is_onnx else case.attributes.integer("axis", 0) % len(shape)
     grid: Any = 0
@@ -537,7 +540,7 @@ def _numbered(case: KernelCase, places: Array, shape: Sequence[int]) -> Array:
 def average_pool(case: KernelCase) -> Array:
     """Return the means of windows; padding counts as zeros only if an attribute says so.
 
-    What rounding up adds behind the padding never counts.
+    Elements that rounding up adds after the padding never count.
     """
     data = case.array(0)
     require_kind(REAL, data)
@@ -554,7 +557,7 @@ def average_pool(case: KernelCase) -> Array:
 
 
 def _divisor(windows: Windows, spatial: Sequence[int], counts_pads: bool) -> Array:
-    """Return the number of elements of each window."""
+    """Return the number of counted elements of each window."""
     counts = []
     for axis, size in enumerate(spatial):
         offsets = np.arange(windows.kernel[axis]) * windows.dilations[axis]
@@ -602,7 +605,7 @@ def global_lp_pool(case: KernelCase) -> Array:
 
 
 def adaptive_average_pool(case: KernelCase) -> Array:
-    """Return the means of windows that cover data evenly; input 1 is the number of windows."""
+    """Return the means of windows that divide data evenly; input 1 is the number of windows."""
     data = case.array(0)
     require_kind(REAL, data)
     output = widen(data)
@@ -613,7 +616,7 @@ def adaptive_average_pool(case: KernelCase) -> Array:
 
 
 def adaptive_max_pool(case: KernelCase) -> tuple[Array, ...]:
-    """Return the maxima of windows that cover data evenly, and where they are in each channel."""
+    """Return the maxima of windows that divide data evenly, and their positions in each channel."""
     data = case.array(0)
     require_kind(NUMERIC, data)
     counts, wide = _adaptive_counts(case, data), widen(data)
@@ -644,7 +647,7 @@ def _even_parts(size: int, count: int) -> Iterator[Array]:
 
 
 def max_unpool(case: KernelCase) -> Array:
-    """Put maxima back to where they were, between zeros."""
+    """Write maxima back to their positions; other elements are zero."""
     data, places = case.arrays(2)
     require_kind(REAL, data)
     kernel = case.attributes.integers("kernel_shape")
@@ -662,7 +665,7 @@ def max_unpool(case: KernelCase) -> Array:
     flat = places.reshape(-1)
     if tuple(shape[:2]) != data.shape[:2]:
         raise UnsupportedCase(f"output_shape is {shape}, and data {show(data.shape)}")
-    # indices count through the tensor that was pooled, of the inferred shape
+    # indices are flat positions in the pooled tensor, which has the inferred shape
     output = np.zeros(prod([*data.shape[:2], *inferred]), data.dtype)
     if flat.size and not (flat.min() >= 0 and flat.max() < output.size):
         raise UnsupportedCase(f"an index is out of range, expected 0 to {output.size - 1}")

@@ -71,7 +71,7 @@ _FEW_VALUES = 16
 _LONGEST = 60
 """Maximum characters of a string element."""
 _MOST_CASES = 10
-"""Maximum numbers of cases that are listed."""
+"""Maximum case numbers in a list."""
 _LEAST_SPREAD = 20
 """Minimum number of errors for a histogram; for fewer, the table of the worst elements shows more."""
 
