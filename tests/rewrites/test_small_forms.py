@@ -20,7 +20,7 @@ from ir_scatter.convert.rewriter import Rewriter
 from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype
 from ir_scatter.core.model import OPENVINO, OpKey
 from ir_scatter.ops.lookup import SPECS
-from ir_scatter.ops.spec import Layout, OpSpec, Reduction, Role
+from ir_scatter.ops.spec import IndexRange, Layout, OpSpec, Reduction, Role
 from ir_scatter.rewrites.forms import NodeForm, forms_of
 from ir_scatter.rewrites.refusals import Reason, Refusal
 from tests.rewrites.forms import (
@@ -157,7 +157,7 @@ def numbers(shape: tuple[int, ...], start: int, type: ElementType) -> Array:
     if type.name == "string":
         return count.astype(kind)
     if type.kind in {"signed", "unsigned"}:
-        limits = np.iinfo(kind)
+        limits: Any = np.iinfo(kind)
         ends = np.where(count % 2 == 0, limits.max - count % 4, limits.min + count % 3)
         small = np.where(type.kind == "signed", count % 97 - 11, count % 97)
         return np.where(count % 5 == 0, ends, small.astype(kind)).astype(kind)
@@ -174,7 +174,10 @@ def cases_of(
     data, updates = numbers(small.data, 0, type), numbers(small.updates, 31, type)
     zeros = np.zeros(small.indices or (), dtype(index_type))
     case = Case(spec, data, zeros, updates, small.axis, attributes, type, index_type, reduction)
-    yield from with_indices(case, random)
+    for legal in with_indices(case, random):
+        assert legal.indices is not None
+        if spec.index_range is IndexRange.WRAPPING or not (legal.indices < 0).any():
+            yield legal  # a form keeps the operator, and so indices that it forbids but runtimes accept
 
 
 def site_in(way: str, engine: Rewriter, case: Case, arrays: Any) -> Any:
@@ -210,7 +213,7 @@ def test_every_small_case(key: OpKey, form: NodeForm, is_whole: bool) -> None:
         if computed and not is_whole:
             break
         random = np.random.default_rng([number])
-        every = shapes_for(key, name)
+        every = shapes_for(key, "as-column" if "as-column" in form.name else name)
         order = range(len(every)) if NIGHTLY else random.permutation(len(every))[:SAMPLE]
         equal = 0
         for place in order:
