@@ -55,7 +55,7 @@ _RUNS = {
 _NOT_INFERRED = "only the output's shape is read, and the device does not infer it"
 """Condition if only the output's shape is read: this library infers it without the node, a device may not."""
 
-_STATE_READ = "the state that it goes into is read, which no output does"
+_STATE_READ = "the state that it is written to is read; no output depends on it"
 """Condition under which wrong numbers matter if they only go into a state."""
 
 _OnTarget: TypeAlias = tuple[Target, Evidence]

@@ -77,7 +77,7 @@ _CERTAIN = np.int64(0)
 """Origin of an element that depends on no contested element."""
 
 _MOST_COPIES = 16
-"""Maximum copies of one contested element that are checked, as each costs a pass; others count as allowed."""
+"""Maximum checked copies of a contested element, as each costs a pass; further copies count as allowed."""
 
 
 class ContestedElements:

@@ -206,7 +206,8 @@ class Excuse:
     elements: int | None
     """Number of elements that are not judged; None if even the shape is undetermined."""
     why: str = ""
-    """The operator for which whole outputs count as unspecified; "" if there is none."""
+    """The operator whose whole output was marked as unspecified, as its effect on elements is unknown; else
+    ""."""
     is_whole: bool = False
     """Whether that operator made all elements unspecified."""
 

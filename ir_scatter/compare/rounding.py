@@ -739,9 +739,10 @@ def _as_mark(tensor: RoundedTensor | None) -> MarkedTensor | None:
 def _scatter_without_rounding(
     step: Step, case: CheckedCase, result: DetailedResult, operands: Sequence[Array | None]
 ) -> Array:
-    """Return a scatter node's output in f64, at least its reduction's error bound away from the rounded one.
+    """Return a scatter node's output computed in f64.
 
-    The order of a sum is not specified, and the order that NumPy uses may be exact by chance.
+    Elements differ from the rounded output by at least the error bound of the node's reduction. The order of
+    a sum is not specified, and the order that NumPy uses may be exact by chance.
     """
     assert isinstance(step.work, Lookup)
     roles = by_role(step.work, operands)

@@ -108,7 +108,7 @@ def _is_kept(scatter: ScatterNode) -> Ternary:
     may_be_graph_output = is_graph_output or any(map(_may_vanish, _consumers(scatter.node)))
     if is_folded(scatter, data.value) is True or not may_be_graph_output:
         return Ternary(False)
-    source, unknown = data.value.producer, Ternary(None, "a node that writes nothing is not left out")
+    source, unknown = data.value.producer, Ternary(None, "OpenVINO keeps a node that writes nothing")
     if source is None or source.type == _PARAMETER:
         is_main = scatter.facts.model is None or scatter.node.graph is scatter.facts.model.graph
         return Ternary(True) if is_main and is_graph_output else unknown

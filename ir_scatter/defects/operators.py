@@ -45,11 +45,11 @@ def _unknown_in_onnx(scatter: ScatterNode) -> Meeting | None:
 
 operator_unknown = Defect(
     "DEV100", "operator-unknown", ("openvino:CPU", "openvino:GPU", "openvino:fold"), Symptom.REFUSED, _PROBES,
-    avoid="convert it to an operator that the release knows", reads=_ONLY, strikes=Stage.READ,
+    avoid="convert it to an operator that the release supports", reads=_ONLY, strikes=Stage.READ,
 )(_unknown)  # fmt: skip
 
 operator_unknown_in_onnx = Defect(
     "DEV400", "onnx-operator-unknown", ("onnxruntime",), Symptom.REFUSED,
     tuple(probe for probe, spec in zip(_PROBES, _ROWS, strict=True) if spec.key.domain != OPENVINO),
-    avoid="convert it to an operator that the release knows", reads=_ONLY, strikes=Stage.LOAD,
+    avoid="convert it to an operator that the release supports", reads=_ONLY, strikes=Stage.LOAD,
 )(_unknown_in_onnx)  # fmt: skip

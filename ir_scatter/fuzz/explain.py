@@ -275,7 +275,7 @@ class Explainer:
         return self._unexplained
 
     def give_up(self) -> None:
-        """End the run: count all failures that are not explained as unexplained."""
+        """End the run: count all remaining failures as unexplained."""
         with self._lock:
             waiting = sum(map(len, self._failures.values()))
             self._unexplained += waiting + sum(

@@ -77,7 +77,7 @@ class Spelling(NamedTuple):
 
 
 class Emitted(NamedTuple):
-    """A new node. `inputs` are integers by parameter name, which follow the tensors among its inputs."""
+    """The parts of a new node. `inputs` maps parameter names to integers; these inputs follow its tensors."""
 
     type: str
     opset: str | int
@@ -1061,6 +1061,11 @@ ROWS = (
         "RegionYolo/", attributes="anchors axis classes coords do_softmax end_axis mask num",
         model_kernel="detection.region_yolo",
     ),
+    GeneralOp(
+        "GenerateProposals/",
+        attributes="min_size nms_eta nms_threshold normalized post_nms_count pre_nms_count roi_num_type",
+        model_kernel="detection.generate_proposals",
+    ),
     GeneralOp("ReorgYolo/", attributes="stride", model_kernel="detection.reorg_yolo"),
     GeneralOp(
         "Proposal/",
@@ -1228,6 +1233,13 @@ ROWS = (
     _contributed("FastGelu", "biased(fast_gelu_of)"),
     _contributed("QuickGelu", "quick_gelu", "alpha", shape=shapes.same, is_pointwise=True),
     _contributed("BiasSplitGelu", "bias_split_gelu"),
+    _contributed("ScaledSiLU", "scaled_silu", "alpha", shape=shapes.same),
+    _contributed("GatedAdd", "gated_add", shape=shapes.same),
+    _contributed("GatedRMSNorm", "gated_rms_normalization", "activation epsilon", shape=shapes.same),
+    _contributed(
+        "NhwcMaxPool", "max_pool_of_last", "auto_pad ceil_mode dilations kernel_shape pads strides"
+    ),
+    _contributed("UnfoldTensor", "unfold", "dim size step"),
     _contributed("BiasAdd", "bias_add"),
     _contributed("SkipLayerNormalization", "skip_layer_normalization", "epsilon", shape=shapes.same),
     _contributed("SkipSimplifiedLayerNormalization", "skip_rms_normalization", "epsilon", shape=shapes.same),

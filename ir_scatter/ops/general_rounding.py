@@ -31,8 +31,8 @@ _STEP = (
 )
 _ORDER = "TopK ArgMax ArgMin"
 _SCORES = {
-    "MulticlassNms": 1, "MatrixNms": 1, "DetectionOutput": 1, "Proposal": 0, "CTCGreedyDecoder": 0,
-    "CTCGreedyDecoderSeqLen": 0,
+    "MulticlassNms": 1, "MatrixNms": 1, "DetectionOutput": 1, "Proposal": 0, "GenerateProposals": 3,
+    "CTCGreedyDecoder": 0, "CTCGreedyDecoderSeqLen": 0,
 }  # fmt: skip
 """Operators that choose by scores, with the input that holds them."""
 

@@ -113,7 +113,12 @@ EXAMPLES = [
     example("FastGelu", ROWS_3, VECTOR),
     example("FastGelu", ROWS_3),
     example("QuickGelu", ROWS_3, alpha=1.3),
+    example("ScaledSiLU", ROWS_3, alpha=0.7),
+    example("ScaledSiLU", ROWS_3, f32(1.3)),
+    example("GatedAdd", ROWS_3, drawn(2, 5, 12, seed=1), drawn(2, 5, 1)),
     # normalisations
+    *(example("GatedRMSNorm", ROWS_3, drawn(4), drawn(2, 5, 12, seed=1), activation=word, epsilon=1e-3)
+      for word in ("silu", "sigmoid")),
     Example("SkipLayerNormalization", [ROWS_3, drawn(2, 5, 12, seed=1), VECTOR, drawn(12), drawn(12, seed=2)],
             {"epsilon": 1e-3}, 4, skips=(1, 2)),
     Example("SkipLayerNormalization", [ROWS_3, drawn(5, 12), VECTOR], {}, 1),
@@ -180,6 +185,8 @@ EXAMPLES = [
     example("Range", i32(1), i32(4)),
     example("CDist", drawn(4, 3), drawn(5, 3)),
     example("CDist", drawn(4, 3), drawn(5, 3), metric="euclidean"),
+    example("NhwcMaxPool", codes(2, 6, 7, 3), kernel_shape=[2, 3], strides=[2, 1], pads=[1, 0, 0, 1]),
+    example("UnfoldTensor", drawn(2, 9, 3), dim=1, size=3, step=2),
     # quantised
     example("QLinearAdd", *QUANTIZED),
     example("QLinearMul", *QUANTIZED),

@@ -388,6 +388,12 @@ EXAMPLES = [
           (f32([20, 24, 1.5]), {}), (f32([20, 24, 1.5, 1.2]), {"framework": "tensorflow", "normalize": True}),
           (f32([20, 24, 1]), {"clip_before_nms": False, "clip_after_nms": True, "post_nms_topn": 12, "box_size_scale": 5.0,
                                "box_coordinate_scale": 10.0}))),
+    *(example("GenerateProposals", lambda *x, more=more: opset9.generate_proposals(*x, **more), image, boxes_of(3, 4, 2) * 20,
+              drawn(2, 8, 3, 4, low=-0.5, high=0.5), drawn(2, 2, 3, 4, low=0, high=1), parameters=4)
+      for image, more in (
+          (f32([[20, 24, 1.5], [18, 20, 1]]), {"min_size": 3.0, "nms_threshold": 0.4, "pre_nms_count": 20, "post_nms_count": 6}),
+          (f32([[20, 24, 1.5, 1.2], [18, 20, 1, 1]]), {"min_size": 4.0, "nms_threshold": 0.6, "pre_nms_count": 30,
+                                                       "post_nms_count": 9, "normalized": False, "roi_num_type": "i32"}))),
     *(example("MulticlassNms", lambda x, y, more=more: opset8.multiclass_nms(x, y, **more), BOXES, CHANCES, parameters=2)
       for more in (
           {"iou_threshold": 0.3, "score_threshold": 0.2, "sort_result_type": "score"}, {"sort_result_type": "score"},

@@ -1,4 +1,4 @@
-"""Symbols, expressions and conditions as text: `position`, `cache.shape[2] - 1`, `position in 0..15`."""
+"""Formats symbols, expressions and conditions as text: `cache.shape[2] - 1`, `position in 0..15`."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -12,12 +12,12 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./]*")
 
 
 def quoted(name: str) -> str:
-    """Return a name as conditions write it: quoted if not all characters are letters, digits, "_./"."""
+    """Return a name as conditions write it; quoted unless all characters are letters, digits or "_./"."""
     return name if _PLAIN.fullmatch(name) else '"' + name.replace('"', '\\"') + '"'
 
 
 def input_of(symbol: Symbol, walker: SymbolSource) -> Value | None:
-    """Return the input of the model that a symbol is about; None for a symbol about any other value."""
+    """Return the model input that a symbol belongs to; None for a symbol of another value."""
     value = symbol.value
     if value is None:
         return None
@@ -26,7 +26,7 @@ def input_of(symbol: Symbol, walker: SymbolSource) -> Value | None:
 
 
 def is_checkable(expression: Linear, walker: SymbolSource) -> bool:
-    """Return whether a user can check an expression: it is about sizes and elements of inputs alone."""
+    """Return whether a user can check an expression: all its symbols are sizes and elements of inputs."""
     for symbol in expression.symbols():
         if symbol.kind is SymbolKind.QUOTIENT:
             if symbol.dividend is None or not is_checkable(symbol.dividend, walker):
@@ -76,11 +76,12 @@ def _sum(terms: Mapping[Monomial, int], constant: int, walker: SymbolSource) -> 
 
 
 def rounded(condition: Linear, walker: SymbolSource) -> Linear:
-    """Return an equal condition with the least factors, without a quotient that has the factor 1 or -1.
+    """Return an equivalent condition with the smallest factors, and without a quotient if possible.
 
-    7 - floor (x / 4) >= 0       x <= 31
-    floor (x / 4) - 1 >= 0       x >= 4
-    2 * n - 1 >= 0               n >= 1
+    Examples:
+        7 - floor (x / 4) >= 0       x <= 31
+        floor (x / 4) - 1 >= 0       x >= 4
+        2 * n - 1 >= 0               n >= 1
     """
     common = gcd(*[coefficient for _, coefficient in condition.terms]) if condition.terms else 1
     if common > 1:
@@ -110,7 +111,7 @@ def rounded(condition: Linear, walker: SymbolSource) -> Linear:
 
 
 def as_text(condition: Linear, walker: SymbolSource) -> str:
-    """Format that an expression is at least 0: `past + 4 <= cache.shape[2]`."""
+    """Format the condition that an expression is at least 0: `past + 4 <= cache.shape[2]`."""
     condition = rounded(condition, walker)
     left = {monomial: -coefficient for monomial, coefficient in condition.terms if coefficient < 0}
     right = {monomial: coefficient for monomial, coefficient in condition.terms if coefficient > 0}
@@ -122,7 +123,10 @@ def as_text(condition: Linear, walker: SymbolSource) -> str:
 
 
 def element_of(condition: Linear) -> tuple[Symbol, int] | None:
-    """Return the only symbol of elements in a condition, and its coefficient of 1 or -1; None otherwise."""
+    """Return the only symbol of elements in a condition, and its coefficient.
+
+    None for several such symbols, or if the coefficient is not 1 or -1.
+    """
     elements = [
         (monomial[0], coefficient)
         for monomial, coefficient in condition.terms
@@ -138,7 +142,8 @@ def element_of(condition: Linear) -> tuple[Symbol, int] | None:
 def as_texts(conditions: Iterable[Linear], walker: SymbolSource) -> list[str]:
     """Format conditions; a least and a greatest element of one input become a range.
 
-    Least (p) >= 0, Greatest (p) <= 15           p in 0..15
+    Example:
+        Least (p) >= 0, Greatest (p) <= 15           p in 0..15
     """
     ranges: dict[tuple[Value | None, int], list[Linear | None]] = {}
     texts: dict[str, None] = {}
