@@ -9,7 +9,7 @@ from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import EVERYTHING
 from ir_scatter.analysis.symbolic import is_always_in_range, is_never_negative, range_conditions
 from ir_scatter.core.diagnostics import Severity
-from ir_scatter.core.parameters import Invocation, Text
+from ir_scatter.core.parameters import Parameter
 from ir_scatter.core.shapes import UNKNOWN_DIM, Dim, element_count, lowest
 from ir_scatter.core.words import listed
 from ir_scatter.defects.base import Defect, Meeting, Probe, Stage, Symptom, Ternary, rank_of
@@ -26,7 +26,7 @@ _ROW, _ROW_SIZE = "row", 64
 _ROW_TYPES = ("i16", "i32", "i64", "u16", "u32", "u64")
 _MOST_CONDITIONS = 3
 """Maximum conditions, listed in a finding, under which indices stay in range; `contract` lists all."""
-_CLAMP = Text("limit indices to their range (`{}`)", Invocation("convert", {"guard": "clamp"}))
+_CLAMP = (Parameter("guard", "clamp"),)
 
 
 def _outside(form: Probe) -> Iterator[Probe]:
@@ -62,7 +62,8 @@ _FORMS = (
         Probe("elements-ends", "ScatterElementsUpdate-12", (4,), [-4, 3], (2,), 0),
         Probe("tuples-ends", "ScatterNDUpdate-3", (4, 3), [[0], [3]], (2, 3), None),
     ),
-    avoid=_CLAMP,
+    avoid="limit indices to their range",
+    fixed_by=_CLAMP,
     per_model=Severity.WARNING,
     reads=EVERYTHING,
 )
@@ -90,7 +91,8 @@ def index_out_of_range_taken(scatter: ScatterNode) -> Meeting | None:
         if plain.name != _ROW and not (plain.name == Layout.ELEMENTS and form.name.endswith(_BELOW))
     ),
     near=(Probe("legal", "ScatterNDUpdate-3", (4, 3), [[3]], (1, 3), None, threads=1),),
-    avoid=Text(f"{_CLAMP.template}, or run with at least two threads (INFERENCE_NUM_THREADS)", *_CLAMP.parts),
+    avoid="run with at least two threads (INFERENCE_NUM_THREADS), or limit indices to their range",
+    fixed_by=_CLAMP,
     per_model=Severity.WARNING,
 )
 def refusal_lost_on_one_thread(scatter: ScatterNode) -> Meeting | None:
@@ -129,7 +131,7 @@ def _outside_of_range(scatter: ScatterNode, defect: Defect) -> Meeting | None:
     else:
         names = _names(scatter, defect, _open_sides(scatter))
         reason = "indices are known only when the model runs"
-        conditions = range_conditions(scatter) if names else []
+        conditions = range_conditions(scatter, as_declared=True) if names else []
         excluded = f" (not if {listed(conditions)})" if 0 < len(conditions) <= _MOST_CONDITIONS else ""
         when = f"one is out of range{excluded}"
     return Meeting(reason, Role.INDICES, when=when, probes=names) if names else None
@@ -150,7 +152,7 @@ def _names(
 
 def _open_sides(scatter: ScatterNode) -> set[str]:
     """Return the sides ("below", "above") on which runtime indices may be out of range."""
-    if is_always_in_range(scatter):
+    if is_always_in_range(scatter, as_declared=True):
         return set()
     sides, never_counts_from_the_end = set[str](), scatter.spec.layout is Layout.SLICES
     for size, (low, high) in index_bounds(scatter):
@@ -173,7 +175,7 @@ def index_bounds(scatter: ScatterNode) -> list[tuple[Dim, Interval]]:
     sizes = [*dims, *[UNKNOWN_DIM] * count][:count]
     bounds = bounds_of(scatter.facts, scatter.indices.value, count)
     may_be_negative = any(bound.low < 0 for bound in bounds) and not scatter.has_constant_indices
-    if may_be_negative and is_never_negative(scatter):
+    if may_be_negative and is_never_negative(scatter, as_declared=True):
         bounds = tuple([Interval(max(bound.low, 0), bound.high) for bound in bounds])
     return [*zip(sizes, bounds, strict=True)]
 
