@@ -9,7 +9,7 @@ from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.errors import Error
 from ir_scatter.core.model import OPENVINO, Model, Node
-from ir_scatter.core.parameters import Invocation, Text
+from ir_scatter.core.parameters import Parameter
 from ir_scatter.core.shapes import Dim, Shape, element_count, is_static, lowest, static
 from ir_scatter.defects.base import (
     Defect,
@@ -259,7 +259,7 @@ def index_types_refused(scatter: ScatterNode) -> Meeting | None:
             before=("Abs",),
         ),
     ),
-    avoid="run `ir-scatter convert M --for GPU -o NEW`, which makes it ScatterElementsUpdate",
+    avoid="convert it to ScatterElementsUpdate",
 )
 def reduction_of_tuples_refused(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's GPU plugin supports ScatterNDUpdate only without a reduction: it "is not supported".
@@ -294,9 +294,8 @@ def reduction_of_tuples_refused(scatter: ScatterNode) -> Meeting | None:
         Probe("one-element", "ScatterNDUpdate-15", (1,), [[-1]], (1,), None),
         Probe("positive", "ScatterNDUpdate-15", (2, 3), [[1, 2]], (1,), None),
     ),
-    avoid=Text(
-        "add the size to negative indices before the node (`{}`)", Invocation("convert", {"guard": "wrap"})
-    ),
+    avoid="add the size to negative indices before the node",
+    fixed_by=(Parameter("guard", "wrap"),),
     per_model=Severity.WARNING,
 )
 def negative_tuples_written_elsewhere(scatter: ScatterNode) -> Meeting | None:
