@@ -8,6 +8,7 @@ import pytest
 from onnx import parser
 
 from ir_scatter import convert, evaluate_model, runners, validate
+from ir_scatter.convert.fixes import _remaining_defects
 from ir_scatter.runners.base import Status
 
 HEAD = '<ir_version: 10, opset_import: ["" : 18, "own" : 1]>'
@@ -106,6 +107,9 @@ def test_the_finding_is_gone_after_the_conversion(tmp_path: Path) -> None:
     assert finding.location.scope in conversion.inlined_from.values()
     conversion.write(after := tmp_path / "after.onnx")
     assert "DEV117" not in {each.code for each in validate(after, targets=["CPU"])}
+    left = _remaining_defects(str(path), ("CPU",))
+    assert left is not None
+    assert "DEV117" not in left[finding.location.scope]
 
 
 def test_what_cannot_be_inlined_is_refused_with_the_reason(tmp_path: Path) -> None:
