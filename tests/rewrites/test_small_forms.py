@@ -21,7 +21,7 @@ from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype
 from ir_scatter.core.model import OPENVINO, OpKey
 from ir_scatter.ops.lookup import SPECS
 from ir_scatter.ops.spec import IndexRange, Layout, OpSpec, Reduction, Role
-from ir_scatter.rewrites.forms import NodeForm, forms_of
+from ir_scatter.rewrites.forms import NodeForm, alternative_forms
 from ir_scatter.rewrites.refusals import Reason, Refusal
 from tests.rewrites.forms import (
     Array,
@@ -88,7 +88,9 @@ def of_rows() -> Iterator[Any]:
         if spec.layout is not Layout.SEQUENCE and not spec.is_removed:
             newest[key[:2]] = max(key.version, newest.get(key[:2], 0))
     for key in SPECS:
-        for form in filter(partial(is_useful, SPECS[key]), forms_of(key) if key[:2] in newest else ()):
+        for form in filter(
+            partial(is_useful, SPECS[key]), alternative_forms(key) if key[:2] in newest else ()
+        ):
             is_first = newest[key[:2]] == key.version and key.domain == OPENVINO and len(form.rewrites) == 1
             if is_first:
                 yield pytest.param(key, form, False, id=f"{key}-{form.name}-part")
