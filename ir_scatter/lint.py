@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from ir_scatter import formats
 from ir_scatter.analysis.constants import MAX_CONSTANT_ELEMENTS
-from ir_scatter.analysis.symbolic import count_proofs
+from ir_scatter.analysis.symbolic import count_declared, count_proofs
 from ir_scatter.core.diagnostics import Diagnostic, Excerpt, Location, Related, Severity
 from ir_scatter.core.errors import BadFeed, BadGiven, UnreadableModel, UsageError
 from ir_scatter.core.files import STANDARD_INPUT, STDIN_NAME, Source, is_excluded, read_regular
@@ -53,6 +53,7 @@ class FileResult:
         neighbourhoods: the graph around nodes with findings, if the options request it.
         proofs: number of scatter nodes by the state of the proof that their indices are in range, such as
             "conditional"; if the options request it.
+        proofs_by_names: nodes in range only if dimensions of one name have one size; counted with targets.
     """
 
     path: str
@@ -66,6 +67,7 @@ class FileResult:
     passed_over: str = ""
     neighbourhoods: "Mapping[Location, Neighbourhood]" = field(default_factory=dict)
     proofs: Mapping[str, int] = field(default_factory=dict)
+    proofs_by_names: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +227,8 @@ def _check(name: str, source: Source, options: Options) -> FileResult:
     result = file_result(model, reported)
     if options.counts_proofs or options.given or options.targets:
         result = replace(result, proofs=count_proofs(model, check.facts))
+    if options.targets:
+        result = replace(result, proofs_by_names=count_declared(model, check.facts))
     if not options.with_neighbourhoods:
         return result
     from ir_scatter.analysis.neighbourhood import neighbourhoods  # imported here, as only pictures need it

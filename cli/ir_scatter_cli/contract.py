@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from ir_scatter.contract import Contract, make_contract
+from ir_scatter.contract import FOR_ALL, Contract, make_contract
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.files import STANDARD_INPUT
 from ir_scatter.report.characters import visible
@@ -96,8 +96,8 @@ def _say_refuted(contracts: list[Contract]) -> None:
     for contract in contracts:
         for node in contract.nodes:
             if node.breach:
-                is_certain = not node.range.conditions
-                code = "SCT302 index-out-of-range" if is_certain else "SCT310 index-may-be-out-of-range"
+                is_for_all = node.breach == FOR_ALL
+                code = "SCT302 index-out-of-range" if is_for_all else "SCT310 index-may-be-out-of-range"
                 for_given = f", for {', '.join(contract.given)}" if contract.given else ""
                 text = f"error {code}: indices of {visible(node.scope)} {node.breach}{for_given}"
                 click.echo(text, err=True)

@@ -6,7 +6,7 @@ from math import prod
 
 from ir_scatter.analysis.equal_elements import varying_axes
 from ir_scatter.analysis.scatter_node import ScatterNode
-from ir_scatter.analysis.symbolic import is_never_negative, is_never_repeated
+from ir_scatter.analysis.symbolic import has_equal_sizes, is_never_negative, is_never_repeated
 from ir_scatter.core.shapes import (
     LARGEST_DIM,
     Dim,
@@ -65,6 +65,8 @@ def _unique(scatter: ScatterNode) -> Proof:
     array, limits = scatter.index_array, scatter.limits
     if count is not None and room is not None and count > room:
         return Proof(ProofState.VIOLATED, f"there are {count} indices for {counted(room, 'position')}")
+    if array is None and scatter.certainly_repeats:
+        return Proof(ProofState.VIOLATED, f"indices repeat a target: {scatter.certainly_repeats}")
     if array is None and is_never_repeated(scatter):
         return _PROVEN
     if array is None or limits is None or scatter.out_of_range is not None:
@@ -197,13 +199,14 @@ def _full(scatter: ScatterNode) -> Proof:
         place, size, dim = shorter[0]
         covered = f"{show_dim(dim)} of {show_dim(size)} positions on axis {place}"
         return Proof(ProofState.VIOLATED, f"indices reach {covered}")
-    return _PROVEN if all(_are_same(size, dim) for _, size, dim in off_axis) else _UNKNOWN
+    return _PROVEN if all(_are_same(scatter, *each) for each in off_axis) else _UNKNOWN
 
 
-def _are_same(left: Dim, right: Dim) -> bool:
+def _are_same(scatter: ScatterNode, axis: int, left: Dim, right: Dim) -> bool:
+    """Return whether data and indices have one size on an axis; one name in two inputs proves nothing."""
     if isinstance(left, int) or isinstance(right, int):
         return left == right
-    return left.symbol is not None and left.symbol == right.symbol
+    return has_equal_sizes(scatter, axis)
 
 
 _JUDGES = {

@@ -343,6 +343,29 @@ class ScatterNode:
         )
 
     @cached_property
+    def certainly_repeats(self) -> str:
+        """Why computed indices repeat a target for every input; "" if that is not certain.
+
+        Only operators near the node are looked at, so that checking it costs little.
+        """
+        indices, layout, axis = self.indices, self.spec.layout, self.axis
+        if indices is None or indices.value.producer is None or self.has_constant_indices:
+            return ""
+        shape = indices.shape
+        if layout is Layout.SEQUENCE or not shape or 0 in shape:
+            return ""
+        rank = len(shape)
+        if layout is Layout.ELEMENTS:
+            along = [] if axis is None or axis >= rank else [axis]
+        else:
+            along = [*range(rank - (layout is Layout.TUPLES))]
+        # without elements along another axis there is no index
+        others = [dim for number, dim in enumerate(shape) if number not in along]
+        if not along or any(lowest(dim) < 1 for dim in others):
+            return ""
+        return equal_elements.repetition(self.facts, indices.value, along)
+
+    @cached_property
     def has_equal_updates(self) -> bool:
         """Whether the updates of each target are proven equal, or empty, so that their order does not matter.
 
@@ -378,7 +401,9 @@ class ScatterNode:
             return False
         array = self.index_array
         if array is None:
-            return bool(self.facts.skipped) or self.computed_outside is not None
+            return (
+                bool(self.facts.skipped) or self.computed_outside is not None or bool(self.certainly_repeats)
+            )
         if limits is None or self.out_of_range is not None or (array.size and int(array.min()) < 0):
             return True
         if is_dynamic and array.size and (int(array.max()) > 0 or int(array.min()) < 0):

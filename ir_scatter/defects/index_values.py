@@ -129,7 +129,7 @@ def _outside_of_range(scatter: ScatterNode, defect: Defect) -> Meeting | None:
     else:
         names = _names(scatter, defect, _open_sides(scatter))
         reason = "indices are known only when the model runs"
-        conditions = range_conditions(scatter) if names else []
+        conditions = range_conditions(scatter, as_declared=True) if names else []
         excluded = f" (not if {listed(conditions)})" if 0 < len(conditions) <= _MOST_CONDITIONS else ""
         when = f"one is out of range{excluded}"
     return Meeting(reason, Role.INDICES, when=when, probes=names) if names else None
@@ -150,7 +150,7 @@ def _names(
 
 def _open_sides(scatter: ScatterNode) -> set[str]:
     """Return the sides ("below", "above") on which runtime indices may be out of range."""
-    if is_always_in_range(scatter):
+    if is_always_in_range(scatter, as_declared=True):
         return set()
     sides, never_counts_from_the_end = set[str](), scatter.spec.layout is Layout.SLICES
     for size, (low, high) in index_bounds(scatter):
@@ -173,7 +173,7 @@ def index_bounds(scatter: ScatterNode) -> list[tuple[Dim, Interval]]:
     sizes = [*dims, *[UNKNOWN_DIM] * count][:count]
     bounds = bounds_of(scatter.facts, scatter.indices.value, count)
     may_be_negative = any(bound.low < 0 for bound in bounds) and not scatter.has_constant_indices
-    if may_be_negative and is_never_negative(scatter):
+    if may_be_negative and is_never_negative(scatter, as_declared=True):
         bounds = tuple([Interval(max(bound.low, 0), bound.high) for bound in bounds])
     return [*zip(sizes, bounds, strict=True)]
 

@@ -4,7 +4,7 @@ A *sketch* holds the plans of a model that may contain operators which NumPy doe
 a sketch that was checked and can be run.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
@@ -533,8 +533,12 @@ def make_sketch(model: "Model | str | Path") -> Sketch:
     return Sketch(loaded.path, plans[main], plans)
 
 
-def prepare(model: "Model | str | Path") -> Program:
+def prepare(model: "Model | str | Path", *, ignore: Collection[str] = ()) -> Program:
     """Check a model and plan its computation; it may have operators that NumPy does not compute.
+
+    Args:
+        model: a model, or the path of one.
+        ignore: rules that the model may break: the run ends there.
 
     Raises:
         UnreadableModel: it cannot be read.
@@ -543,7 +547,9 @@ def prepare(model: "Model | str | Path") -> Program:
         EvaluationFailed: an input has more dimensions than NumPy supports.
     """
     loaded = model if isinstance(model, Model) else read(model)
-    errors = tuple(finding for finding in validate(loaded) if finding.severity is Severity.ERROR)
+    errors = tuple(
+        finding for finding in validate(loaded, ignore=ignore) if finding.severity is Severity.ERROR
+    )
     if errors:
         first = errors[0]
         if first.rule == "weights-missing":

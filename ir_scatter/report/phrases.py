@@ -86,7 +86,13 @@ def proofs(report: Report) -> str:
     for file in report.files:
         counts.update(file.proofs)
     texts = [f"{number} {status}" for status, number in counts.items() if number]
-    return f"indices in range: {', '.join(texts)}" if texts else ""
+    by_names = sum(file.proofs_by_names for file in report.files)
+    names = (
+        f" ({by_names} if dimensions of one name have one size, as warnings about devices assume)"
+        if by_names
+        else ""
+    )
+    return f"indices in range: {', '.join(texts)}{names}" if texts else ""
 
 
 def summary(report: Report) -> str:

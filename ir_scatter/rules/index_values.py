@@ -79,6 +79,22 @@ def _check_computed(scatter: ScatterNode, *, is_negative: bool) -> Findings:
     yield Finding(message, role=Role.INDICES, related=related, label=expected, is_tolerated=bool(condition))
 
 
+def _check_repeated(scatter: ScatterNode) -> Findings:
+    """Report computed indices that repeat a target for every input; too many of them are another finding."""
+    why = scatter.certainly_repeats
+    if not why or scatter.computed_outside is not None or scatter.reach.is_never:
+        return
+    if index_excess(scatter) is not None or scatter.has_equal_updates:
+        return
+    assert scatter.indices is not None
+    condition = f", if {scatter.reach.when}" if scatter.reach.when else ""
+    message = (
+        f"{scatter.indices.port.name} repeat a target for every input: {why}{condition}, expected different "
+        "ones: with reduction none the order is undefined"
+    )
+    yield Finding(message, role=Role.INDICES, label="a target twice")
+
+
 def _in_terms_of_size(scatter: ScatterNode, offsets: Interval, limit: Relative) -> tuple[str, str]:
     """Return (actual, expected) as texts for indices that are bounded by a dynamic size n.
 
@@ -203,21 +219,21 @@ def index_may_be_out_of_range(scatter: ScatterNode) -> Findings:
     """
     if scatter.has_constant_indices or not scatter.facts.given:
         return
-    breach = breach_of_range(scatter)
+    breach, is_certain = breach_of_range(scatter)
     if breach:
         given = ", ".join(scatter.facts.given)
         message = f"indices of {scatter.node.scope} {breach}, for {given}"
-        yield Finding(message, role=Role.INDICES, is_tolerated=not breach.startswith("reach"))
+        yield Finding(message, role=Role.INDICES, is_tolerated=not is_certain)
 
 
-@Rule("SCT304", "repeated-targets", Severity.WARNING, reads=_OF_FAULTS)
+@Rule("SCT304", "repeated-targets", Severity.WARNING, reads=_OF_FAULTS | {Fact.CONSTANCY})
 def repeated_targets(scatter: ScatterNode) -> Findings:
-    """Duplicate indices: constant indices target an element more than once, and there is no reduction.
+    """Duplicate indices: an element is targeted more than once, for every input, and there is no reduction.
 
     Why: the specification does not define the order of writes, so the result may change from run to run and
     from device to device.
-    Applies to: every operator with reduction none, unless all updates of a target are proven equal, as in
-    a fill.
+    Applies to: every operator with reduction none, if indices are constant, or copies of fewer ones, unless
+    all updates of a target are proven equal, as in a fill.
     Runtimes: OpenVINO's CPU plugin gives different results from run to run for ScatterUpdate and
     ScatterNDUpdate; for ScatterElementsUpdate the last update won in all measurements.
     Example: indices [3, 1, 3] of ScatterUpdate.
@@ -225,6 +241,7 @@ def repeated_targets(scatter: ScatterNode) -> Findings:
     """
     if scatter.reduction is not Reduction.NONE or scatter.out_of_range is not None:
         return
+    yield from _check_repeated(scatter)
     repeats = scatter.repeats
     if repeats is None or scatter.has_equal_updates:
         return

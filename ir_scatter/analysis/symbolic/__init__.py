@@ -11,6 +11,9 @@ feeds      whether the arrays of one run satisfy what is given or required
 
 The functions below are the way in for rules, defects and rewrites. They import the modules when they are
 called, as most models have no indices that need a proof.
+
+Sizes of two inputs are never equal because their dimensions have one name. Only warnings about devices take
+the names of the file at their word (`as_declared`): see `proofs`.
 """
 
 from ir_scatter.analysis.constants import Facts
@@ -18,18 +21,21 @@ from ir_scatter.analysis.scatter_node import ScatterNode, scatter_nodes
 from ir_scatter.core.model import Model
 
 
-def is_always_in_range(scatter: ScatterNode) -> bool:
-    """Return whether every index of a node is proven to be in range, for all inputs that are given."""
+def is_always_in_range(scatter: ScatterNode, *, as_declared: bool = False) -> bool:
+    """Return whether every index of a node is proven to be in range, for all inputs that are given.
+
+    With `as_declared`, for all inputs whose dimensions of one name have one size.
+    """
     from ir_scatter.analysis.symbolic.proofs import proofs_of
 
-    return proofs_of(scatter).range.is_proven
+    return proofs_of(scatter, as_declared=as_declared).range.is_proven
 
 
-def is_never_negative(scatter: ScatterNode) -> bool:
-    """Return whether every index of a node is proven to be at least 0."""
+def is_never_negative(scatter: ScatterNode, *, as_declared: bool = False) -> bool:
+    """Return whether every index of a node is proven to be at least 0; `as_declared` as above."""
     from ir_scatter.analysis.symbolic.proofs import proofs_of
 
-    return proofs_of(scatter).non_negative.is_proven
+    return proofs_of(scatter, as_declared=as_declared).non_negative.is_proven
 
 
 def is_never_repeated(scatter: ScatterNode) -> bool:
@@ -39,32 +45,44 @@ def is_never_repeated(scatter: ScatterNode) -> bool:
     return proofs_of(scatter).distinct.is_proven
 
 
-def breach_of_range(scatter: ScatterNode) -> str:
-    """Return how indices leave their range for inputs that are given; "" if what is given excludes that.
+def has_equal_sizes(scatter: ScatterNode, axis: int) -> bool:
+    """Return whether data and indices of a node are proven to have one size on an axis."""
+    from ir_scatter.analysis.symbolic.proofs import IndexProofs
 
-    "reach 31, expected 0 to 15", or with sizes that are unknown "may be out of range, expected p <= n - 1".
-    Only conditions count that something is given about.
+    walker = scatter.facts.result_of(IndexProofs).exact
+    operands = scatter.data, scatter.indices
+    shapes = [None if each is None else walker.dims(each.value) for each in operands]
+    sizes = [shape[axis] for shape in shapes if shape is not None and axis < len(shape)]
+    return len(sizes) == len(operands) and sizes[0] == sizes[1]
+
+
+def breach_of_range(scatter: ScatterNode) -> tuple[str, bool]:
+    """Return how indices leave their range for inputs that are given, and whether some of these surely do.
+
+    "reach 31, expected 0 to 15", or with sizes that are unknown "may be out of range, expected p <= n - 1";
+    "" if what is given excludes it. Only conditions count that something is given about.
     """
     from ir_scatter.analysis.symbolic.proofs import IndexProofs
-    from ir_scatter.analysis.symbolic.targets import reach_of
-    from ir_scatter.analysis.symbolic.words import as_texts
-    from ir_scatter.core.words import listed
 
-    proofs = scatter.facts.result_of(IndexProofs)
-    admitted = proofs.admitted(scatter)
-    if not admitted:
-        return ""
-    reach = reach_of(proofs.merging, scatter)
-    return reach or f"may be out of range, expected {listed(as_texts(admitted, proofs.merging))}"
+    breach = scatter.facts.result_of(IndexProofs).breach(scatter)
+    return ("", False) if breach is None else (breach.text, breach.is_certain)
 
 
-def range_conditions(scatter: ScatterNode) -> list[str]:
-    """Return what inputs must satisfy so that the indices of a node are in range; empty if unknown."""
+def range_conditions(scatter: ScatterNode, *, as_declared: bool = False) -> list[str]:
+    """Return what inputs must satisfy so that the indices of a node are in range; empty if unknown.
+
+    With `as_declared`, also what they must satisfy if dimensions of one name have one size, which the last
+    text says then.
+    """
     from ir_scatter.analysis.symbolic.proofs import IndexProofs
     from ir_scatter.analysis.symbolic.words import as_texts
 
     proofs = scatter.facts.result_of(IndexProofs)
-    return as_texts(proofs.of(scatter).range.conditions, proofs.merging)
+    conditions = proofs.of(scatter).range.conditions
+    if conditions or not as_declared:
+        return as_texts(conditions, proofs.exact)
+    declared = as_texts(proofs.declared(scatter).range.conditions, proofs.merging)
+    return [*declared, "dimensions of one name have one size"] if declared else []
 
 
 def proof_in_words(scatter: ScatterNode) -> str:
@@ -94,6 +112,18 @@ def count_proofs(model: Model, facts: Facts) -> dict[str, int]:
         if scatter.lookup.spec is not None:
             counts[proofs.status_of(scatter).value] += 1
     return counts
+
+
+def count_declared(model: Model, facts: Facts) -> int:
+    """Return the number of nodes whose indices are in range only if dimensions of one name have one size."""
+    from ir_scatter.analysis.symbolic.proofs import IndexProofs
+
+    proofs = facts.result_of(IndexProofs)
+    return sum(
+        proofs.declared(scatter).range.is_proven and not proofs.of(scatter).range.is_proven
+        for scatter in scatter_nodes(model, facts)
+        if scatter.lookup.spec is not None
+    )
 
 
 def demand_givens(facts: Facts) -> None:

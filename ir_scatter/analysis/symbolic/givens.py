@@ -25,6 +25,7 @@ from ir_scatter.core.errors import BadGiven
 from ir_scatter.core.model import Value
 from ir_scatter.core.shapes import Bounds
 from ir_scatter.core.suggestions import did_you_mean
+from ir_scatter.core.words import counted
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<text>\"(?:[^\"\\]|\\.)*\")|(?P<all>\.\.\.)|(?P<shape>\.shape(?=\[))|(?P<range>\.\.)|(?P<number>[0-9]+)"
@@ -116,7 +117,13 @@ class _Reader:
         return tokens
 
     def _wrong(self, reason: str) -> BadGiven:
-        example = next((value for value in self.walker.inputs), None)
+        facts, kinds = self.walker.facts, {"signed", "unsigned"}
+        whole = [
+            value
+            for value in self.walker.inputs
+            if (element_type := facts.element_type(value)) is not None and element_type.kind in kinds
+        ]
+        example = next(iter(whole), None)
         name = "position" if example is None else quoted(self.walker.name(example))
         return BadGiven(f"{self.text!r} is not understood: {reason}, expected for example '{name} in 0..15'")
 
@@ -189,7 +196,8 @@ class _Reader:
         self._end()
         rank = len(self.walker.facts.shape(value) or ())
         if axis is not None and axis >= rank:
-            raise BadGiven(f"{self.text!r} is wrong: {quoted(self.walker.name(value))} has {rank} dimensions")
+            name = quoted(self.walker.name(value))
+            raise BadGiven(f"{self.text!r} is wrong: {name} has {counted(rank, 'dimension')}")
         return Given(self.text, distinct=value, rows=rows, axis=axis)
 
     def _sum(self) -> Linear:
@@ -273,7 +281,8 @@ class _Reader:
         rank = len(self.walker.facts.shape(value) or ())
         if number.kind != "number" or int(number.text) >= rank:
             name = quoted(self.walker.name(value))
-            raise BadGiven(f"{self.text!r} is wrong: {name} has {rank} dimensions, from {name}.shape[0] on")
+            first = f", from {name}.shape[0] on" if rank else ""
+            raise BadGiven(f"{self.text!r} is wrong: {name} has {counted(rank, 'dimension')}{first}")
         dims = self.walker.dims(value)
         assert dims is not None
         return dims[int(number.text)]

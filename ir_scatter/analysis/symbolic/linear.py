@@ -10,9 +10,10 @@ Products of symbols (B * S) are symbols, too. All arithmetic is exact, on Python
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
-from math import inf
+from itertools import product as combinations
+from math import inf, prod
 from typing import NamedTuple, TypeAlias
 
 from ir_scatter.core.model import Value
@@ -24,6 +25,8 @@ _MOST_STEPS = 4
 """Facts combined in one proof."""
 _MOST_TRIES = 300
 """Combinations tried in one proof."""
+_MOST_EXAMPLES = 20_000
+"""Choices of numbers among which a counterexample is searched."""
 MOST_TOTAL_TRIES = 200_000
 """Combinations tried in all proofs of a model: over 600 proofs that fail at their limit, a few seconds."""
 
@@ -55,6 +58,14 @@ class Symbol:
     dividend: "Linear | None" = None
     divisor: int = 1
     truncates: bool = False
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        parts = (self.kind, self.value, self.axis, self.dividend, self.divisor, self.truncates)
+        object.__setattr__(self, "_hash", hash(parts))
+
+    def __hash__(self) -> int:
+        return self._hash
 
 
 Monomial: TypeAlias = tuple[Symbol, ...]
@@ -146,18 +157,32 @@ class Knowledge:
     """
 
     def __init__(self, parent: "Knowledge | None" = None) -> None:
-        self.ranges: dict[Symbol, SymbolRange] = {} if parent is None else dict(parent.ranges)
-        self._facts: list[Linear] = [] if parent is None else list(parent._facts)
-        self._mentions: dict[Monomial, list[int]] = {}
-        if parent is not None:
-            self._mentions = {monomial: [*numbers] for monomial, numbers in parent._mentions.items()}
-        self._quotients: set[Symbol] = set() if parent is None else set(parent._quotients)
-        self._tries_left: list[int] = [MOST_TOTAL_TRIES] if parent is None else parent._tries_left
+        self.ranges: dict[Symbol, SymbolRange] = {}
+        self._facts: set[Linear] = set()
+        self._mentions: dict[Monomial, list[tuple[int, Linear]]] = {}
+        self._quotients: set[Symbol] = set()
+        self._answers: dict[Linear, bool] = {}
+        self._tries_left: list[int] = [MOST_TOTAL_TRIES]
+        self._is_shared = parent is not None
+        if parent is not None:  # copied when something is added
+            self.ranges, self._facts, self._mentions = parent.ranges, parent._facts, parent._mentions
+            self._quotients, self._answers = parent._quotients, parent._answers
+            self._tries_left = parent._tries_left
+
+    def _own(self) -> None:
+        """Copy what is shared with the knowledge that this was copied from."""
+        if self._is_shared:
+            self._is_shared = False
+            self.ranges, self._facts, self._quotients = {**self.ranges}, {*self._facts}, {*self._quotients}
+            self._mentions = {monomial: [*facts] for monomial, facts in self._mentions.items()}
+            self._answers = {}
 
     def add(self, fact: Linear) -> None:
         """Assume that an expression is at least 0."""
         if fact.is_constant or fact in self._facts:
             return
+        self._own()
+        self._answers.clear()
         if len(fact.terms) == 1:
             ((monomial, coefficient),) = fact.terms
             if len(monomial) == 1:  # coefficient * symbol + constant >= 0
@@ -167,9 +192,9 @@ class Knowledge:
                 else:
                     high = min(high, fact.constant // -coefficient)
                 self.ranges[monomial[0]] = SymbolRange(low, high)
-        for monomial, _ in fact.terms:
-            self._mentions.setdefault(monomial, []).append(len(self._facts))
-        self._facts.append(fact)
+        for monomial, coefficient in fact.terms:
+            self._mentions.setdefault(monomial, []).append((coefficient, fact))
+        self._facts.add(fact)
 
     def least(self, expression: Linear) -> float:
         """Return the least number that an expression can be, by the ranges of its symbols alone."""
@@ -212,10 +237,14 @@ class Knowledge:
         After `MOST_TOTAL_TRIES` in all proofs that share a budget, only the ranges decide.
         """
         self._define_quotients(expression)
+        answer = self._answers.get(expression)
+        if answer is not None:
+            return answer
         allowed = min(_MOST_TRIES, self._tries_left[0])
         tries = [allowed]
         proven = self._proves(expression, _MOST_STEPS, tries)
         self._tries_left[0] -= allowed - tries[0]
+        self._answers[expression] = proven
         return proven
 
     @property
@@ -226,6 +255,7 @@ class Knowledge:
     def _define_quotients(self, expression: Linear) -> None:
         for symbol in {*expression.symbols()} - self._quotients:
             if symbol.kind is SymbolKind.QUOTIENT and symbol.dividend is not None:
+                self._own()
                 self._quotients.add(symbol)
                 self._define_quotients(symbol.dividend)
                 rest = symbol.dividend.minus(of_symbol(symbol).times(symbol.divisor))
@@ -233,15 +263,69 @@ class Knowledge:
                 self.add(rest if is_floor else rest.plus(symbol.divisor - 1))
                 self.add(Linear(symbol.divisor - 1).minus(rest))
 
+    def counterexample(
+        self, expressions: Sequence[Linear], names: "Mapping[Symbol, str] | None" = None
+    ) -> dict[Symbol, int] | None:
+        """Return numbers that satisfy all that is known, for which no expression is at least 0.
+
+        Tried are the ends of ranges, and numbers beside the constants of facts; None if none of them fit.
+
+        Args:
+            expressions: what must be negative.
+            names: symbols of one name have one number.
+        """
+        symbols, facts = self._related(expressions)
+        choices = [self._candidates(symbol, [*expressions, *facts]) for symbol in symbols]
+        if prod(len(numbers) for numbers in choices) > _MOST_EXAMPLES:
+            choices = [numbers[:2] for numbers in choices]
+        if not all(choices) or prod(len(numbers) for numbers in choices) > _MOST_EXAMPLES:
+            return None
+        named: dict[str, list[Symbol]] = {}
+        for symbol in symbols:
+            named.setdefault((names or {}).get(symbol, ""), []).append(symbol)
+        same = [group for name, group in named.items() if name]
+        for numbers in combinations(*choices):
+            example = dict(zip(symbols, numbers, strict=True))
+            if (
+                all(value_of(expression, example) < 0 for expression in expressions)
+                and all(len({example[symbol] for symbol in group}) == 1 for group in same)
+                and all(value_of(fact, example) >= 0 for fact in facts)
+            ):
+                return example
+        return None
+
+    def _related(self, expressions: Sequence[Linear]) -> tuple[list[Symbol], list[Linear]]:
+        """Return the symbols of expressions, and of all facts about them, without quotients."""
+        pending, facts = [*expressions], dict[Linear, None]()
+        symbols = dict[Symbol, None]()
+        while pending:
+            for monomial, _ in pending.pop().terms:
+                for symbol in monomial:
+                    if symbol.dividend is not None:
+                        pending.append(symbol.dividend)
+                    else:
+                        symbols[symbol] = None
+                for key in (monomial, *[(symbol,) for symbol in monomial]):
+                    new = [fact for _, fact in self._mentions.get(key, ()) if fact not in facts]
+                    facts |= dict.fromkeys(new)
+                    pending += new
+        return [*symbols], [*facts]
+
+    def _candidates(self, symbol: Symbol, expressions: Sequence[Linear]) -> list[int]:
+        """Return numbers that a symbol may be: the ends of its range first."""
+        low, high = self._symbol_range(symbol)
+        ends = [int(end) for end in (high, low) if abs(end) != inf]
+        beside = {abs(each.constant) + step for each in expressions for step in (-1, 0, 1)}
+        small = [number for number in sorted({0, 1, *beside}) if low <= number <= high]
+        return [*dict.fromkeys([*ends, *small])]
+
     def _proves(self, expression: Linear, steps: int, tries: list[int]) -> bool:
         if self.least(expression) >= 0:
             return True
         if not steps or tries[0] <= 0:
             return False
         for monomial, coefficient in sorted(expression.terms, key=lambda term: self._worst(*term)):
-            for number in self._mentions.get(monomial, ()):
-                fact = self._facts[number]
-                shared = fact.coefficients()[monomial]
+            for shared, fact in self._mentions.get(monomial, ()):
                 if (shared > 0) is not (coefficient > 0) or tries[0] <= 0:
                     continue
                 # expression >= 0 follows if |shared| * expression - |coefficient| * fact >= 0
@@ -261,6 +345,18 @@ def _divide(number: int, symbol: Symbol) -> int:
     if symbol.truncates and number < 0:
         return -(-number // symbol.divisor)
     return number // symbol.divisor
+
+
+def value_of(expression: Linear, numbers: Mapping[Symbol, int]) -> int:
+    """Return the number that an expression stands for, given that of each symbol."""
+    total = expression.constant
+    for monomial, coefficient in expression.terms:
+        term = coefficient
+        for symbol in monomial:
+            dividend = symbol.dividend
+            term *= numbers[symbol] if dividend is None else _divide(value_of(dividend, numbers), symbol)
+        total += term
+    return total
 
 
 MOST_NESTED_QUOTIENTS = 3

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
-from ir_scatter.analysis.symbolic.linear import Knowledge, Linear, unique
+from ir_scatter.analysis.symbolic.linear import Knowledge, Linear, SymbolKind, unique
 from ir_scatter.core.model import Value
 
 MOST_REQUIRED = 16
@@ -40,7 +40,7 @@ class CaseBounds(NamedTuple):
         requires: expressions that must be at least 0 for the bounds to hold.
         may_wrap: whether the numbers may exceed the element type: the element is then equal to the number
             modulo the size of the type. Sums, differences and products of such elements are computed alike.
-        is_exact: whether some element attains each bound, if there are elements.
+        is_exact: whether some input, with elements, attains each bound: it is refuted by such an input.
     """
 
     lows: tuple[Linear, ...] = ()
@@ -150,7 +150,23 @@ def _combined(
 def with_bounds(case: CaseBounds, lows: Iterable[Linear] = (), highs: Iterable[Linear] = ()) -> CaseBounds:
     """Return a case with further bounds; the new ones come first."""
     return case._replace(
-        lows=unique((*lows, *case.lows), _MOST_BOUNDS), highs=unique((*highs, *case.highs), _MOST_BOUNDS)
+        lows=unique((*lows, *case.lows), _MOST_BOUNDS), highs=unique((*highs, *case.highs), _MOST_BOUNDS),
+        is_exact=False,
+    )  # fmt: skip
+
+
+def of_some(cases: Cases) -> Cases:
+    """Return the cases of some elements of a tensor: of an input any of them may be the greatest."""
+    return tuple([case if _is_fed(case) else case._replace(is_exact=False) for case in cases])
+
+
+def _is_fed(case: CaseBounds) -> bool:
+    """Return whether bounds are the least and greatest elements of an input."""
+    kinds = {SymbolKind.LEAST, SymbolKind.GREATEST}
+    ends = [[*end.terms] for end in (*case.lows, *case.highs) if not end.constant]
+    return len(ends) == len(case.lows) + len(case.highs) and all(
+        len(terms) == 1 and terms[0][1] == 1 and len(terms[0][0]) == 1 and terms[0][0][0].kind in kinds
+        for terms in ends
     )
 
 
@@ -208,7 +224,6 @@ class TensorNumbers:
         is_unique: whether all elements are distinct.
         tuples_axis: the axis along which vectors are distinct; None if none is known.
         split: if the elements are parts of another tensor's.
-        is_nonnegative: used by `distinct`: not a fact of its own.
         origin: where the numbers come from, for messages: "positions of TopK_3".
         unknown: the value at which knowledge ends, if bounds are missing.
         conditions: those under which elements are distinct: "table distinct", or expressions that must be at
@@ -245,7 +260,7 @@ class TensorNumbers:
 
     def bounds_only(self) -> "TensorNumbers":
         """Return the cases, without what is known of positions."""
-        return TensorNumbers(self.cases, rank=None, origin=self.origin, unknown=self.unknown)
+        return TensorNumbers(of_some(self.cases), rank=None, origin=self.origin, unknown=self.unknown)
 
     def mapped(self, change: Callable[[Cases], Cases]) -> "TensorNumbers":
         """Return numbers whose cases are changed, alike in all columns; positions keep their facts."""

@@ -1,20 +1,21 @@
 """Whether the indices of a scatter node are in range, and whether they select each target at most once."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from math import inf
+from typing import NamedTuple
 
 from ir_scatter.analysis.reachability import reachability_of
 from ir_scatter.analysis.scatter_node import ScatterNode
-from ir_scatter.analysis.symbolic.case import Dims
-from ir_scatter.analysis.symbolic.linear import ONE, Knowledge, Linear, of_symbol, product
+from ir_scatter.analysis.symbolic.case import Dims, type_range
+from ir_scatter.analysis.symbolic.linear import ONE, Knowledge, Linear, Symbol, of_symbol, product
 from ir_scatter.analysis.symbolic.numbers import CaseBounds, Cases, TensorNumbers
 from ir_scatter.analysis.symbolic.rules.tuples import covered_by
 from ir_scatter.analysis.symbolic.walker import Walker
 from ir_scatter.analysis.symbolic.words import is_checkable, quoted, rounded, show
 from ir_scatter.core.model import ONNX, OPENVINO, Value
-from ir_scatter.ops.spec import IndexRange, Layout, Role
+from ir_scatter.ops.spec import IndexRange, Layout
 
 
 class ProofStatus(StrEnum):
@@ -64,6 +65,8 @@ def prove_node(walker: Walker, scatter: ScatterNode) -> TargetProofs:
     if not nodes:
         unread = IndexProof(ProofStatus.UNKNOWN, "no call of its function was found")
         return TargetProofs(unread, unread, unread)
+    if nodes == [scatter.node] and scatter.facts is walker.facts:  # its facts are known already
+        return prove_targets(walker, scatter)
     proofs = [prove_targets(walker, ScatterNode(node, scatter.lookup, walker.facts)) for node in nodes]
     return TargetProofs(
         _weakest([each.range for each in proofs]), _weakest([each.distinct for each in proofs]),
@@ -93,9 +96,6 @@ class _Limit:
         self.low, self.high, self.size = low, high, size
 
 
-_UNKNOWN = IndexProof(ProofStatus.UNKNOWN)
-
-
 def prove_targets(walker: Walker, scatter: ScatterNode) -> TargetProofs:
     """Prove what can be proven of the indices of a scatter node.
 
@@ -121,39 +121,110 @@ def prove_targets(walker: Walker, scatter: ScatterNode) -> TargetProofs:
         in_range = _prove(
             walker, knowledge, [(cases, limit.low, limit.high) for cases, limit in pairs], numbers
         )
+        if in_range.status is ProofStatus.UNKNOWN and _are_outside(walker, columns, limits, shape):
+            in_range = IndexProof(ProofStatus.REFUTED, _ALL_OUTSIDE)
     in_range = _explained(walker, scatter, numbers, in_range, limits)
-    if scatter.out_of_range is not None or scatter.computed_outside is not None:
-        in_range = IndexProof(ProofStatus.REFUTED, "indices are out of range for every input")
+    outside = scatter.computed_outside
+    if scatter.out_of_range is not None or (outside is not None and outside.occurrence.is_certain):
+        in_range = IndexProof(ProofStatus.REFUTED, _ALL_OUTSIDE)
+    elif outside is not None:
+        in_range = IndexProof(ProofStatus.REFUTED, "indices are out of range unless there are none")
+    if in_range.status is ProofStatus.REFUTED and scatter.reach.is_never:
+        in_range = IndexProof(ProofStatus.PROVEN, "the node never runs")
     distinct = _distinct(walker, scatter, numbers, shape, in_range, non_negative)
     return TargetProofs(in_range, distinct, non_negative)
 
 
+_ALL_OUTSIDE = "indices are out of range for every input"
 _FARTHEST = 2**30
 """Larger numbers come from sizes or inputs that nothing limits."""
 
 
-def reach_of(walker: Walker, scatter: ScatterNode) -> str:
-    """Return how far indices go beyond the ends: "reach 31, expected 0 to 15"; "" if that is unknown.
+def _are_outside(walker: Walker, columns: Sequence[Cases], limits: "Sequence[_Limit]", shape: Dims) -> bool:
+    """Return whether there are indices, and all of them, or all of one coordinate, are out of range."""
+    knowledge = walker.knowledge
+    if shape is None or not all(knowledge.proves(size.plus(-1)) for size in shape):
+        return False
+    for cases, limit in zip(columns, limits, strict=True):
+        if all(
+            not case.requires
+            and not case.may_wrap
+            and (
+                any(knowledge.proves(end.minus(limit.high).plus(-1)) for end in case.lows)
+                or any(knowledge.proves(limit.low.minus(end).plus(-1)) for end in case.highs)
+            )
+            for case in cases
+        ):
+            return True
+    return False
 
-    They surely reach it for some inputs that are given, or "may reach" it.
+
+class Breach(NamedTuple):
+    """How indices leave their range for inputs that are given.
+
+    Attributes:
+        text: "reach 31, expected 0 to 15", or that they may.
+        is_certain: whether some of these inputs surely break an index.
+    """
+
+    text: str
+    is_certain: bool
+
+
+def breach_of(walker: Walker, scatter: ScatterNode, names: Mapping[Symbol, str]) -> Breach:
+    """Return how far indices go beyond the ends, with no text if that is unknown.
+
+    It is not certain if sizes must differ for it that have one name in `names`.
     """
     data, indices = scatter.data, scatter.indices
     if data is None or indices is None:
-        return ""
+        return Breach("", False)
     numbers, shape, sizes = walker.numbers(indices.value), walker.dims(indices.value), walker.dims(data.value)
     limits, _ = _limits(walker, scatter, shape, sizes)
+    text, is_certain = "", False
     for cases, limit in zip(_columns(numbers, scatter, shape, limits), limits or (), strict=False):
-        if not limit.low.is_constant or not limit.high.is_constant:
-            continue
-        low, high = limit.low.constant, limit.high.constant
         for case in cases:
-            most = min((walker.knowledge.greatest(end) for end in case.highs), default=inf)
-            least = max((walker.knowledge.least(end) for end in case.lows), default=-inf)
-            end = most if most > high else least if least < low else None
-            if end is not None and abs(end) < _FARTHEST:
-                verb = "reach" if case.is_exact and not case.requires else "may reach"
-                return f"{verb} {int(end)}, expected {low} to {high}"
-    return ""
+            is_exact = len(cases) == 1 and case.is_exact and not case.requires
+            is_certain |= is_exact and _has_example(walker, scatter, case, limit, shape, names)
+            text = text or _reach(walker, case, limit)
+    if text:
+        text = f"{'reach' if is_certain else 'may reach'} {text}"
+    return Breach(text, is_certain)
+
+
+def _reach(walker: Walker, case: CaseBounds, limit: _Limit) -> str:
+    """Return "31, expected 0 to 15"; "" for sizes that are unknown or numbers that nothing limits."""
+    if not limit.low.is_constant or not limit.high.is_constant:
+        return ""
+    low, high = limit.low.constant, limit.high.constant
+    most = min((walker.knowledge.greatest(end) for end in case.highs), default=inf)
+    least = max((walker.knowledge.least(end) for end in case.lows), default=-inf)
+    end = most if most > high else least if least < low else None
+    return "" if end is None or abs(end) >= _FARTHEST else f"{int(end)}, expected {low} to {high}"
+
+
+def _has_example(
+    walker: Walker,
+    scatter: ScatterNode,
+    case: CaseBounds,
+    limit: _Limit,
+    shape: Dims,
+    names: Mapping[Symbol, str],
+) -> bool:
+    """Return whether some inputs that are given make an exact bound leave its range, but not its type."""
+    assert scatter.indices is not None
+    low, high = type_range(walker.facts.element_type(scatter.indices.value))
+    if shape is None or abs(low) == inf or not case.lows or not case.highs:
+        return False
+    filled = [Linear(0).minus(size) for size in shape]
+    for end, within in (
+        (limit.high.minus(case.highs[0]), case.highs[0].plus(-int(high) - 1)),
+        (case.lows[0].minus(limit.low), Linear(int(low) - 1).minus(case.lows[0])),
+    ):
+        broken = [each for each in (end, within, *filled) if not each.is_constant or each.constant >= 0]
+        if walker.knowledge.counterexample(broken, names) is not None:
+            return True
+    return False
 
 
 def _limits(
@@ -287,6 +358,8 @@ def _distinct(
     layout, axis = scatter.spec.layout, scatter.axis
     if scatter.repeats is not None:
         return IndexProof(ProofStatus.REFUTED, "constant indices repeat a target")
+    if scatter.certainly_repeats:
+        return IndexProof(ProofStatus.REFUTED, f"indices repeat a target: {scatter.certainly_repeats}")
     if layout is Layout.SEQUENCE:
         return IndexProof(ProofStatus.PROVEN, "each batch writes consecutive positions")
     if shape is None:
@@ -379,8 +452,3 @@ def _distinct_input(walker: Walker, scatter: ScatterNode) -> str | None:
 def _not_distinct(walker: Walker, numbers: TensorNumbers) -> str:
     origin = numbers.origin or "the computation of indices"
     return f"{origin} may give a number twice"
-
-
-def operand_value(scatter: ScatterNode, role: Role) -> Value | None:
-    operand = scatter.operand(role)
-    return None if operand is None else operand.value

@@ -378,7 +378,7 @@ class Walker(SymbolSource):
                 return ()
             trips = yield from self.trips(node, loop)
             high = None if trips is None else trips.minus(1)
-            return TensorNumbers(between(0, high, is_exact=True), rank=0, origin=f"iterations of {node.name}")
+            return TensorNumbers(between(0, high), rank=0, origin=f"iterations of {node.name}")
         if inflow.source is BodySource.CONDITION or source is None:
             return () if query.asks_dims else TensorNumbers(between(0, 1), rank=0)
         answer = yield Query(source, query.asks_dims)
@@ -537,9 +537,7 @@ class Walker(SymbolSource):
             return TensorNumbers(exactly(start), rank=first.rank)
         last = None if trips is None else start.plus(trips.minus(1), step.constant)
         ends = (start, last) if step.constant > 0 else (last, start)
-        return TensorNumbers(
-            between(*ends, is_exact=True), rank=first.rank, origin=f"iterations of {node.name}"
-        )
+        return TensorNumbers(between(*ends), rank=first.rank, origin=f"iterations of {node.name}")
 
     def _answer_all(self, asking: Asking) -> Any:
         """Run a generator of queries to its end."""

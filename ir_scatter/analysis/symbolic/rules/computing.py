@@ -44,8 +44,19 @@ def _elementwise(
     (left, right), (first, second), dims = yield from operands(case)
     unknown = left.unknown or right.unknown
     origin = joined_origin([left, right], " and ")
+
+    def combined(first: Cases, second: Cases) -> Cases:
+        """Combine cases; both operands reach their ends at once if one is a number, or along other axes."""
+        cases = combine(first, second)
+        is_number = any(len(part) == 1 and part[0].number is not None for part in (first, second))
+        axes = [part.varying for part in (left, right)]
+        are_apart = None not in axes and dims is not None and not (axes[0] or set()) & (axes[1] or set())
+        if is_number or are_apart:
+            return cases
+        return tuple([part._replace(is_exact=False) for part in cases])
+
     if dims is None:
-        return TensorNumbers(combine(left.cases, right.cases), unknown=unknown, origin=origin), left, right
+        return TensorNumbers(combined(left.cases, right.cases), unknown=unknown, origin=origin), left, right
     left, right = align(left, first, dims, case.knowledge), align(right, second, dims, case.knowledge)
     columns, axis = None, 0
     width = {len(part.columns) for part in (left, right) if part.columns is not None}
@@ -53,10 +64,10 @@ def _elementwise(
     if len(width) == 1 and len(axes) == 1:
         axis, count = axes.pop(), width.pop()
         pairs = zip(*[part.columns or (part.cases,) * count for part in (left, right)], strict=True)
-        columns = tuple([combine(a, b) for a, b in pairs])
+        columns = tuple([combined(a, b) for a, b in pairs])
     varying_axes = None if left.varying is None or right.varying is None else left.varying | right.varying
     result = TensorNumbers(
-        combine(left.cases, right.cases), columns, axis, len(dims), varying_axes,
+        combined(left.cases, right.cases), columns, axis, len(dims), varying_axes,
         origin=origin, unknown=unknown,
     )  # fmt: skip
     return result, left, right
@@ -341,59 +352,43 @@ def _within_one_turn(
     return None
 
 
-def _smaller(case: NodeCase, first: Cases, second: Cases) -> Cases:
-    """Return the minimum: one of both, and at most the other."""
+def _extreme_of(knowledge: Knowledge, first: Cases, second: Cases, *, is_least: bool) -> Cases:
+    """Return the minimum or maximum: one of both, and at most, or at least, the other."""
     results = []
     for chosen, limiting in ((first, second), (second, first)):
         for part in chosen:
             for limit in limiting:
-                proven = any(
-                    case.knowledge.proves(low.minus(high).plus(-1))
-                    for low in part.lows
-                    for high in limit.highs
+                greater, less = (part, limit) if is_least else (limit, part)
+                is_never = any(
+                    knowledge.proves(low.minus(high).plus(-1)) for low in greater.lows for high in less.highs
                 )
-                if proven and not part.requires and not limit.requires:
-                    continue  # never the smaller one
-                results.append(with_bounds(part, highs=() if limit.requires else limit.highs))
-    return union([tuple(results)])
-
-
-def _larger(case: NodeCase, first: Cases, second: Cases) -> Cases:
-    results = []
-    for chosen, limiting in ((first, second), (second, first)):
-        for part in chosen:
-            for limit in limiting:
-                proven = any(
-                    case.knowledge.proves(low.minus(high).plus(-1))
-                    for low in limit.lows
-                    for high in part.highs
+                if is_never and not part.requires and not limit.requires:
+                    continue
+                ends = CaseBounds() if limit.requires else limit
+                results.append(
+                    with_bounds(part, highs=ends.highs) if is_least else with_bounds(part, lows=ends.lows)
                 )
-                if proven and not part.requires and not limit.requires:
-                    continue  # never the larger one
-                results.append(with_bounds(part, lows=() if limit.requires else limit.lows))
     return union([tuple(results)])
 
 
 @rule_for_numbers("Minimum")
 def _minimum(case: NodeCase) -> Generator[Query, Any, TensorNumbers | None]:
-    return (yield from _extreme(case, _smaller))
+    return (yield from _extreme(case, is_least=True))
 
 
 @rule_for_numbers("Maximum")
 def _maximum(case: NodeCase) -> Generator[Query, Any, TensorNumbers | None]:
-    return (yield from _extreme(case, _larger))
+    return (yield from _extreme(case, is_least=False))
 
 
-def _extreme(
-    case: NodeCase, choose: Callable[[NodeCase, Cases, Cases], Cases]
-) -> Generator[Query, Any, TensorNumbers | None]:
+def _extreme(case: NodeCase, *, is_least: bool) -> Generator[Query, Any, TensorNumbers | None]:
     parts, _, dims = yield from operands(case)
     if is_float(case) or not parts:
         return None
     parts = [settled(case, part, port) for port, part in enumerate(parts)]
     cases = parts[0].cases
     for part in parts[1:]:
-        cases = choose(case, cases, part.cases)
+        cases = _extreme_of(case.knowledge, cases, part.cases, is_least=is_least)
     varying_axes = frozenset(varying(dims)) if dims is not None else None
     if all(part.varying == frozenset() for part in parts):
         varying_axes = frozenset()

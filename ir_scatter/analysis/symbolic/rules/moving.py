@@ -15,6 +15,7 @@ from ir_scatter.analysis.symbolic.numbers import (
     between,
     exactly,
     from_vector,
+    of_some,
     settle,
     union,
 )
@@ -301,7 +302,7 @@ def _split_numbers(case: NodeCase) -> Generator[Query, Any, TensorNumbers]:
 
 def _part(numbers: TensorNumbers, axis: int, columns: tuple[Cases, ...] | None) -> TensorNumbers:
     """Return the numbers of a part of a tensor along an axis."""
-    cases = union(columns) if columns and numbers.column_axis == axis else numbers.cases
+    cases = union(columns) if columns and numbers.column_axis == axis else of_some(numbers.cases)
     return replace(
         numbers, cases=cases, columns=columns or None, split=None,
         tuples_axis=None if numbers.tuples_axis == axis else numbers.tuples_axis,
@@ -373,7 +374,8 @@ def _gathered_numbers(case: NodeCase) -> Generator[Query, Any, TensorNumbers]:
     batch = Attributes(case.node.attributes).integer("batch_dims", 0) if case.is_openvino else 0
     if axis is None or source is None or shape is None:
         return TensorNumbers(
-            union([numbers.cases, exactly(0)]) if case.is_openvino else numbers.cases, unknown=numbers.unknown
+            union([of_some(numbers.cases), exactly(0)]) if case.is_openvino else of_some(numbers.cases),
+            unknown=numbers.unknown,
         )
     chosen = yield from _filtered(case, source)
     if chosen is not None:
@@ -381,7 +383,7 @@ def _gathered_numbers(case: NodeCase) -> Generator[Query, Any, TensorNumbers]:
     constants = case.constants(1)
     size = source[axis]
     is_inside = _is_inside(case.knowledge, places, size)
-    cases, columns, column_axis = numbers.cases, numbers.columns, numbers.column_axis
+    cases, columns, column_axis = of_some(numbers.cases), numbers.columns, numbers.column_axis
     rank = len(source) + len(shape) - 1 - batch
     if columns is not None and column_axis == axis:
         if constants is not None and all(-len(columns) <= place < len(columns) for place in constants):
@@ -501,5 +503,5 @@ def _is_one_sign(knowledge: Knowledge, places: TensorNumbers) -> bool:
 @rule_for_numbers("GatherElements", "GatherND")
 def _gathered_elements_numbers(case: NodeCase) -> Generator[Query, Any, TensorNumbers]:
     numbers, dims = (yield from case.numbers(0)), (yield from case.output_dims())
-    cases = union([numbers.cases, exactly(0)]) if case.is_openvino else numbers.cases
+    cases = union([of_some(numbers.cases), exactly(0)]) if case.is_openvino else of_some(numbers.cases)
     return TensorNumbers(cases, rank=rank_of(dims), origin=numbers.origin, unknown=numbers.unknown)

@@ -6,7 +6,7 @@ from typing import Any
 
 from ir_scatter.analysis.symbolic.case import NodeCase, Query
 from ir_scatter.analysis.symbolic.linear import ONE, ZERO, product
-from ir_scatter.analysis.symbolic.numbers import CaseBounds, TensorNumbers, exactly
+from ir_scatter.analysis.symbolic.numbers import CaseBounds, TensorNumbers, exactly, of_some
 from ir_scatter.analysis.symbolic.rules.dimensions import reduced_axes
 from ir_scatter.analysis.symbolic.rules.registry import rule_for_numbers
 from ir_scatter.analysis.symbolic.rules.shared import (
@@ -33,7 +33,9 @@ def _reduced_extreme(case: NodeCase) -> Generator[Query, Any, TensorNumbers | No
     if axes is None or not all(case.knowledge.least(source[axis]) >= 1 for axis in axes):
         return None  # without elements the result is an end of the type
     numbers = settled(case, numbers, 0)
-    return TensorNumbers(numbers.cases, rank=rank_of(dims), origin=numbers.origin, unknown=numbers.unknown)
+    return TensorNumbers(
+        of_some(numbers.cases), rank=rank_of(dims), origin=numbers.origin, unknown=numbers.unknown
+    )
 
 
 @rule_for_numbers("ReduceSum")
