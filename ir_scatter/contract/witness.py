@@ -10,7 +10,7 @@ import numpy as np
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.symbolic.feeds import FedInputs
 from ir_scatter.analysis.symbolic.givens import Given
-from ir_scatter.analysis.symbolic.linear import Linear, Symbol, SymbolKind
+from ir_scatter.analysis.symbolic.linear import Linear, Symbol, SymbolKind, of_symbol, written_order
 from ir_scatter.analysis.symbolic.walker import Walker
 from ir_scatter.analysis.symbolic.words import input_of
 from ir_scatter.core.element_types import dtype
@@ -188,7 +188,10 @@ def _extremes(condition: Linear, walker: Walker, names: Mapping[Symbol, str]) ->
                     if symbol.kind is SymbolKind.SIZE:
                         low, high = max(low, 1), min(high, max(low, _MOST_SIZE))
                     symbols[symbol] = (low, high) if sign * coefficient > 0 else (high, low)
-    example = walker.knowledge.counterexample([condition], names)
+    symbols = {symbol: symbols[symbol] for symbol in sorted(symbols, key=written_order)}
+    # without elements there is no index
+    sizes = [of_symbol(symbol).times(-1) for symbol in symbols if symbol.kind is SymbolKind.SIZE]
+    example = walker.knowledge.counterexample([condition, *sizes], names)
     chosen = [] if example is None else [{s: n for s, n in example.items() if s in symbols}]
     ends = [[int(end) for end in ends if abs(end) < 2**63] for ends in symbols.values()]
     most = product(*[numbers[:1] for numbers in ends])

@@ -90,7 +90,7 @@ def _check_repeated(scatter: ScatterNode) -> Findings:
     condition = f", if {scatter.reach.when}" if scatter.reach.when else ""
     message = (
         f"{scatter.indices.port.name} repeat a target for every input: {why}{condition}, expected different "
-        "ones: with reduction none the order is undefined"
+        "targets: with reduction none the order is undefined"
     )
     yield Finding(message, role=Role.INDICES, label="a target twice")
 

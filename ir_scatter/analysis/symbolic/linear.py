@@ -136,6 +136,11 @@ def _order(symbol: Symbol) -> tuple[int, int, str]:
     return id(symbol.value), symbol.axis, symbol.kind.name
 
 
+def written_order(symbol: Symbol) -> tuple[str, str, int]:
+    """Return a key that sorts symbols alike in every process, unlike the order of a set."""
+    return "" if symbol.value is None else symbol.value.name, symbol.kind.name, symbol.axis
+
+
 ZERO, ONE = Linear(0), Linear(1)
 
 
@@ -280,6 +285,7 @@ class Knowledge:
             names: symbols with the same name get the same number.
         """
         symbols, facts = self._related(expressions)
+        symbols.sort(key=written_order)
         choices = [self._candidates(symbol, [*expressions, *facts]) for symbol in symbols]
         if prod(len(numbers) for numbers in choices) > _MOST_EXAMPLES:
             choices = [numbers[:2] for numbers in choices]
