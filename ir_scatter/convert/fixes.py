@@ -1,4 +1,4 @@
-"""Finds out whether a conversion for a device avoids the known defects that a comparison has seen."""
+"""Checks whether a conversion would avoid the known defects that a comparison has found; for `compare`."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -18,10 +18,13 @@ from ir_scatter.reading import read
 
 
 def with_fixes(done: ComparedModels) -> ComparedModels:
-    """Return comparisons whose leads say whether `convert` avoids their defects: each conversion is tried."""
+    """Return comparisons in which each lead says whether `convert` avoids the defect.
+
+    A lead is a possible cause of a difference between runners. Each conversion is tried.
+    """
     if not any(compared.leads for compared in done.found):
         return done
-    begin("looking for a way around")
+    begin("trying conversions that avoid the defects")
 
     @cache
     def remaining(model: str, device: str) -> Mapping[str, set[str]] | None:
@@ -43,9 +46,9 @@ def with_fixes(done: ComparedModels) -> ComparedModels:
 
 
 def _remaining_defects(path: str, device: str) -> Mapping[str, set[str]] | None:
-    """Return which defects each converted node of a model still meets: {scope: codes}.
+    """Return the codes of defects that still affect each node after a conversion for a device, by scope.
 
-    The written model is read again. None if it cannot be converted at all.
+    The written model is read again. None if the model cannot be converted.
     """
     try:
         conversion = convert(path, targets=(device,))
@@ -68,7 +71,7 @@ def _remaining_defects(path: str, device: str) -> Mapping[str, set[str]] | None:
 
 
 def _of_functions(conversion: Conversion) -> list[str]:
-    """Return the scopes of all scatter nodes if functions were inlined, whose calls concern every node."""
+    """Return the scopes of all scatter nodes if functions were inlined: refused calls affect every node."""
     model = conversion.model
     nodes = model.definitions(scatter_types(model.domain)) if conversion.inlined else ()
     return [node.scope for node in nodes]

@@ -37,7 +37,10 @@ def refuses_functions(portability: Portability) -> bool:
 
 
 def inline_functions(model: Model) -> InlinedModel | Refused | None:
-    """Inline all functions that an ONNX model calls; None if it calls none."""
+    """Inline all functions that an ONNX model calls; None if it calls none.
+
+    Returns a refusal if that is impossible.
+    """
     if model.domain != ONNX or not model.functions:
         return None
     from ir_scatter.formats.onnx.inlining import (
@@ -65,7 +68,7 @@ def inline_functions(model: Model) -> InlinedModel | Refused | None:
 
 
 def _in_one_opset(model: Model) -> Any:
-    """Return the message of a model whose functions are moved to the opset of its main graph."""
+    """Return the message of a model, with its functions converted to the opset of its main graph."""
     from ir_scatter.convert.opset.move import plan_move
     from ir_scatter.formats.onnx.inlining import CannotInline
 

@@ -1,4 +1,4 @@
-"""The conversion of a model: selects nodes, their targets and the opset, rewrites each node and proves it."""
+"""The conversion of a model: selects nodes, targets and the opset, then rewrites and verifies each node."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -28,7 +28,7 @@ from ir_scatter.reading import read
 from ir_scatter.rewrites import all_rewrites, leads_to
 from ir_scatter.rewrites.base import Promises
 from ir_scatter.rewrites.existing_guards import is_needed
-from ir_scatter.rewrites.guard import NAMES, Guard, may_be_cut
+from ir_scatter.rewrites.guard import NAMES, Guard, may_exceed_32_bits
 from ir_scatter.rewrites.refusals import Reason, Refusal
 
 if TYPE_CHECKING:
@@ -39,10 +39,10 @@ _DIALECTS = {ONNX: "ONNX", OPENVINO: "OpenVINO"}
 
 
 class _Candidate(NamedTuple):
-    """One scatter node as written in the file; a node of a function counts once, whatever the calls.
+    """A scatter node as written in the file; a node of a function counts once for all calls.
 
-    `scatters` holds one view of the node for each signature of the function's calls. If these differ, a view
-    with the facts that hold for every signature comes first.
+    `scatters` has one view of the node for each signature of the function's calls. If these differ, the first
+    view contains only the facts that hold for all.
     """
 
     node: Node
@@ -79,7 +79,7 @@ def convert(
     guard: str | None = None,
     given: Sequence[str] = (),
 ) -> Conversion:
-    """Rewrite scatter nodes to equivalent ones; `ir_scatter.convert` documents the arguments."""
+    """Rewrite scatter nodes to equivalent ones; see `ir_scatter.convert` for the arguments."""
     for text in assume:
         if text not in list(Condition):
             guess = did_you_mean(text, Condition)
@@ -100,7 +100,12 @@ def convert(
         inlined: InlinedModel | None = None
         if targets:
             # These modules load the records of all devices.
-            from ir_scatter.convert.around import Lessened, avoid_defects, lessen_risks, not_guarded
+            from ir_scatter.convert.around import (
+                ReducedRisks,
+                avoid_defects,
+                reduce_risks,
+                unguarded_warnings,
+            )
             from ir_scatter.convert.functions import inline_functions, refuses_functions
             from ir_scatter.convert.risks import accepted_illegal, risks_of
             from ir_scatter.portability import portability_to
@@ -118,7 +123,7 @@ def convert(
         rewriter = Rewriter(source, promises, given)
         origins = {} if inlined is None else inlined.origins
         everywhere, tasks, final = _candidates(rewriter, sources, nodes, origins), list[_Task](), None
-        lessened: dict[int, Lessened] = {}
+        lessened: dict[int, ReducedRisks] = {}
         if portability is not None and to is None:
             if opset is not None:
                 raise UsageError(
@@ -130,7 +135,7 @@ def convert(
                 if candidate.spec is None or id(candidate.node) in surely:
                     continue
                 own_opset = _opset_of(candidate)
-                better = lessen_risks(
+                better = reduce_risks(
                     rewriter, portability, candidate.scatters, _targets(), own_opset, at_any_cost=at_any_cost
                 )
                 if better is not None:
@@ -223,7 +228,7 @@ def convert(
         settled = {candidate.node.scope for candidate in converted}
         warnings = accepted_illegal(source, portability, frozenset(settled), given)
         if guard is None:
-            warnings += not_guarded(
+            warnings += unguarded_warnings(
                 portability,
                 [candidate.scatters[0] for candidate in exposed if candidate.spec is not None],
                 settled,
@@ -265,8 +270,8 @@ def _runners_of(portability: "Portability | None") -> list[str]:
 
 
 def _cut_warnings(scatters: Sequence[ScatterNode]) -> tuple[Diagnostic, ...]:
-    """Return at most one warning: runtimes may cut indices to 32 bits before a guard limits them."""
-    wide = list(filter(may_be_cut, scatters))
+    """Return at most one warning that runtimes may truncate indices to 32 bits before a guard limits them."""
+    wide = list(filter(may_exceed_32_bits, scatters))
     if not wide:
         return ()
     scatter, code = wide[0], Reason.CUT_INDICES
@@ -284,14 +289,14 @@ def _cut_warnings(scatters: Sequence[ScatterNode]) -> tuple[Diagnostic, ...]:
             NodeRef(scatter.node.name, scatter.lookup.type, scatter.spec.key.version),
             port,
             scatter.indices.index,
-            help="the guard holds there for indices from -2147483648 to 2147483647; "
-            "one beyond is cut before, and may come out in range",
+            help="there the guard works for indices from -2147483648 to 2147483647; "
+            "others are truncated before it, and may become legal",
         ),
     )
 
 
 def _surely_met(candidates: Sequence[_Candidate], portability: "Portability") -> list[_Task]:
-    """Return the nodes that a known defect certainly affects; their targets are chosen later."""
+    """Return tasks for the nodes that a known defect affects for all inputs; targets are chosen later."""
     return [
         (candidate, candidate.spec, _opset_of(candidate))
         for candidate in candidates
@@ -305,7 +310,7 @@ def _opset_of(candidate: _Candidate) -> int | None:
 
 
 def _enters(rewriter: Rewriter, candidate: _Candidate, opset: int) -> bool:
-    """Return whether an operator that the model's opset lacks is legal, unchanged, in a newer opset.
+    """Return whether the node's operator exists only in a newer opset, where the node is legal unchanged.
 
     Then the model declares too low an opset, and moving it makes the node legal.
     """
@@ -336,7 +341,7 @@ def _plan(
     *,
     is_explicit: bool,
 ) -> tuple[list[_Task], int | None]:
-    """Return the tasks for scatter nodes, and the opset to convert an ONNX model to; None to keep it."""
+    """Return the tasks for scatter nodes, and the new opset of an ONNX model (None to keep it)."""
     model = rewriter.model
     if opset is not None and model.domain != ONNX:
         raise UsageError("an opset can be chosen for ONNX models only: each layer of an IR has its own")
@@ -393,10 +398,7 @@ def _plan(
 def _candidates(
     rewriter: Rewriter, sources: Collection[str], nodes: Sequence[str], origins: Mapping[str, str]
 ) -> list[_Candidate]:
-    """Return the scatter nodes with these operators and names; an empty collection selects all.
-
-    Nodes of an inlined function are also named by their scope in the file, which `origins` holds.
-    """
+    """Return the scatter nodes with these operators and names; an empty collection selects all."""
     model = rewriter.model
     candidates = [
         _Candidate(scatter.node, (scatter,)) for scatter in scatter_nodes(model.graph, rewriter.check.facts)
@@ -437,7 +439,7 @@ def _looks(scatter: ScatterNode) -> object:
 def _matching(
     candidates: Sequence[_Candidate], patterns: Sequence[str], origins: Mapping[str, str]
 ) -> list[_Candidate]:
-    """Return the nodes that some pattern matches: by their exact name, or else as a glob."""
+    """Return the nodes that match a pattern, by their exact name, or else as a glob."""
     names = [_names_of(candidate.node, origins) for candidate in candidates]
     chosen: set[int] = set()
     for pattern in patterns:
@@ -462,15 +464,12 @@ def _names_of(node: Node, origins: Mapping[str, str]) -> tuple[str, ...]:
 
 @cache
 def _targets() -> tuple[OpSpec, ...]:
-    """Return the operator versions that some rewrite leads to."""
+    """Return the operator versions that are targets of rewrites."""
     return tuple({rewrite.target.key: rewrite.target for rewrite in all_rewrites()}.values())
 
 
 def _find_targets(model: Model, text: str) -> tuple[OpSpec, ...]:
-    """Return the operator versions that a text names, oldest first.
-
-    For an IR, which accepts all, the newest.
-    """
+    """Return the operator versions with a name, oldest first; in an IR only the newest."""
     rows = [spec for spec in _targets() if _is_named(spec.key, text)]
     fitting = [spec for spec in rows if spec.key.domain == model.domain]
     if fitting:
@@ -504,7 +503,7 @@ def _is_named(key: OpKey, text: str) -> bool:
 
 
 def _names(rows: Sequence[OpSpec]) -> list[str]:
-    """Return the names of operator versions; the type alone if all its versions are among them."""
+    """Return the names of operator versions; only the type if all its versions are included."""
     keys = {row.key for row in rows}
     is_whole = [keys >= {member.key for member in _family(row)} for row in rows]
     names = [row.key.type if whole else str(row.key) for row, whole in zip(rows, is_whole, strict=True)]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from ir_scatter.analysis.scatter_node import ScatterNode, scatter_nodes
-from ir_scatter.convert.around import cured_by_rewrites
+from ir_scatter.convert.around import defects_avoided_by_rewrites
 from ir_scatter.convert.conversion import Conversion, Risk
 from ir_scatter.core.diagnostics import Diagnostic, Severity
 from ir_scatter.core.errors import NotEditable, UnreadableModel
@@ -20,16 +20,16 @@ from ir_scatter.validate import Check
 def risks_of(
     conversion: Conversion, portability: Portability, prices: Mapping[str, str], given: Sequence[str] = ()
 ) -> tuple[Risk, ...]:
-    """Return the defects that affect nodes of the new model, for all legal inputs or for some.
+    """Return the defects that affect nodes of the new model, for some or all legal inputs.
 
-    Some depend on the loops around a node and on the other readers of its data, so the model is written and
-    read again. Results that the specification leaves open, and illegal inputs, are no risks.
+    Some defects depend on surrounding loops and on other readers of data, so the model is written and read
+    again. Unspecified results and illegal inputs are not risks.
 
     Args:
         conversion: the conversion.
         portability: the known defects of the devices.
-        prices: what a form costs that avoids a defect of a node, by the node's scope.
-        given: what holds of the model's inputs.
+        prices: the cost of a form that would avoid a defect, by scope of the node.
+        given: promises about the model's inputs.
     """
     model = _written(conversion)
     origins = Origins(conversion)
@@ -79,7 +79,7 @@ class Origins:
 
 
 def _written(conversion: Conversion) -> Model:
-    """Return the new model as a program would read it; the old one if it cannot be written."""
+    """Return the new model as read from its file; the old model if it cannot be written."""
     model = conversion.model
     is_stuck = conversion.move is not None and bool(conversion.move.obstacles)
     if conversion.is_empty or is_stuck:
@@ -97,7 +97,7 @@ def hidden_defects(
     """Yield the defects of a replaced node's inputs, which its general operators meet as well."""
     replaced = {new.node.scope: new for new in conversion.converted if new.fragment is not None}
     for scatter, met in _met(conversion.model, portability, given, frozenset(replaced)):
-        cured = cured_by_rewrites(replaced[scatter.node.scope].rewrites)
+        cured = defects_avoided_by_rewrites(replaced[scatter.node.scope].rewrites)
         if met.defect.stays and met.meeting.when and met.defect.code not in cured:
             yield scatter, met
 
@@ -126,7 +126,10 @@ def _check(model: Model, given: Sequence[str]) -> Check:
 def accepted_illegal(
     model: Model, portability: Portability, settled: frozenset[str], given: Sequence[str] = ()
 ) -> tuple[Diagnostic, ...]:
-    """Return warnings of defects that only illegal inputs meet, except for nodes in the scopes `settled`."""
+    """Return warnings about defects that only illegal inputs trigger.
+
+    Nodes in the scopes `settled` are omitted.
+    """
     legal = {met.defect.code for _, met in _met(model, portability, given) if met.is_of_legal_inputs}
     check = _check(model, given)
     diagnostics = diagnose(model, portability, is_meant=lambda scope: scope not in settled, check=check)

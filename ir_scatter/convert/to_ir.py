@@ -40,11 +40,11 @@ def exported(
 ) -> Iterator[tuple[ConversionRun, str | None]]:
     """Convert an ONNX model to a temporary IR, and its nodes; the IR exists within the `with` block.
 
-    Functions are first inlined, and operators that OpenVINO cannot read rewritten, in ONNX.
+    Operators that OpenVINO cannot read are first rewritten in ONNX.
 
     Yields:
-        The result, for the IR or, if there is none, for the ONNX model; and the path of the model that
-        OpenVINO has read, if that is a copy in another opset or with inlined functions, else None.
+        The result for the IR; for the ONNX model if there is no IR. Then the path of the model that OpenVINO
+        has read, if it is a copy in another opset or with inlined functions, else None.
     """
     # Nodes that break a rule have no specified result; OpenVINO may compute anything.
     broken = tuple(
@@ -119,7 +119,7 @@ def exported(
 
 
 def _lost_inputs(model: Model, ir: Model) -> Iterator[Diagnostic]:
-    """Yield a warning for each input with a default that OpenVINO has turned into a constant."""
+    """Yield a warning for each input with a default that OpenVINO has converted to a constant."""
     flow, names = FORMATS[model.format].dataflow(model), set[str]().union(*ir.inputs)
     for input in flow.inputs:
         value, name = flow.value(input.key), input.names[0]
@@ -144,7 +144,7 @@ def _refused(diagnostic: Diagnostic, verb: str, code: Reason) -> Refused:
 def _readable_by_openvino(model: Model, options: Mapping[str, Any]) -> Conversion | None:
     """Rewrite nodes that OpenVINO cannot read or misreads, or that are no longer legal.
 
-    None if there are none.
+    None if there are no such nodes.
     """
     keys = [*(spec.key for spec in TENSOR_SCATTER), *(spec.key for spec in SPECS.values() if spec.is_removed)]
     rows = (
@@ -165,7 +165,7 @@ def _readable_by_openvino(model: Model, options: Mapping[str, Any]) -> Conversio
 def _compare(
     models: Sequence[Model], ir: Model, options: Mapping[str, Any], constraints: Mapping[str, Conditions]
 ) -> tuple[int, str, str]:
-    """Compare outputs in NumPy; return (equal cases, difference, why no comparison was possible).
+    """Compare outputs in NumPy; return (equal cases, difference, reason why no comparison was possible).
 
     Of several equivalent models the first that NumPy can compute is used. Outputs are paired by their order.
     Large models get one case.

@@ -23,7 +23,7 @@ ONNX_FORMAT = "onnx"
 
 @dataclass(frozen=True, slots=True)
 class Operators:
-    """Facts about general operators, which `formats` itself must not import.
+    """Functions that know the general operators. Callers pass them, since `formats` does not import `ops`.
 
     Attributes:
         outputs: infers (element type, shape) of a node's first outputs from those of its inputs; None for
@@ -41,8 +41,8 @@ class ReadOptions:
 
     Attributes:
         types: the operator types that the caller needs; None for all.
-        scatter_types: those of `types` whose single output has the type and shape of the first input.
-        operators: facts about the general operators of an IR.
+        scatter_types: the scatter operators among `types`. Their single output is like the first input.
+        operators: functions that know the general operators, for an IR.
         appended: bytes that follow those of the IR's `.bin`, for a model that is not written yet.
         has_folder: False if the model came from a stream, so that it has no external files.
         input_shapes: shapes that replace those of the model's inputs, by any of their names.

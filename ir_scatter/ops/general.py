@@ -77,7 +77,7 @@ class Spelling(NamedTuple):
 
 
 class Emitted(NamedTuple):
-    """A new node. `inputs` are integers by parameter name, which follow the tensors among its inputs."""
+    """The parts of a new node. `inputs` maps parameter names to integers; these inputs follow its tensors."""
 
     type: str
     opset: str | int

@@ -11,6 +11,8 @@ from ir_scatter.core.model import OPENVINO
 from ir_scatter.core.value_ranges import ValueRange
 
 _LARGEST = 8
+"""Largest preferred number."""
+
 _POSITIVE = (0.125, _LARGEST)
 _UNIT = (-0.875, 0.875)
 

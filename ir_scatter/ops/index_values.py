@@ -40,7 +40,7 @@ class BadIndices:
 
 @dataclass(frozen=True, slots=True)
 class Repeats:
-    """The number of indices, of `total`, whose target an earlier index has; and the first such pair."""
+    """The number of repeated targets among `total` indices, and the first two indices with equal targets."""
 
     count: int
     total: int

@@ -16,6 +16,8 @@ for _spec in SPECS.values():
     _FAMILIES[_type] = (*_FAMILIES.get(_type, ()), _spec)
 
 _LARGEST_OPSET = (1 << 31) - 1
+"""Opset numbers above this count as unknown."""
+
 
 _TYPES = frozenset(type for _, type in _FAMILIES)
 

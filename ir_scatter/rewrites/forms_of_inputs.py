@@ -1,4 +1,4 @@
-"""Other forms of a node that read its inputs in another way, or leave the node out.
+"""Alternative forms of a node that change its inputs, or remove the node.
 
 copied before:  data                       ->  a copy of data, which no other node or iteration reads
 left out:       indices without elements   ->  data itself
@@ -42,7 +42,7 @@ def left_out(view: View, build: Builder, _: OpSpec) -> Value | Refusal:
 
 
 def by_positions(view: View, build: Builder, _: OpSpec) -> Value | Refusal:
-    """Scatter the positions of elements in data and updates, and gather the elements last."""
+    """Scatter the positions of elements in data and updates, then gather the elements."""
     if view.reduction is not Reduction.NONE:
         return _no_form("the reduction computes with elements")
     if view.writes_nothing:
@@ -75,9 +75,9 @@ def _positions(build: Builder, count: Value, like: Value, label: str, after: Val
 
 
 def u32_as_i32(view: View, build: Builder, _: OpSpec) -> Value | Refusal:
-    """Scatter the bits of u32 as i32; a device that computes u32 so keeps them, but for those of constants.
+    """Scatter the bits of u32 as i32, for devices that corrupt large u32 constants.
 
-    A constant is converted by arithmetic in i64, which is folded before the device sees it.
+    A constant is converted by arithmetic in i64, which is folded before the device reads it.
     """
     type = view.data.element_type
     constants = [role for role in (Role.DATA, Role.UPDATES) if _is_constant(view, role)]

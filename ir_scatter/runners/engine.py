@@ -52,7 +52,7 @@ Value: TypeAlias = tuple[str, int | None]
 
 
 class TapRun(NamedTuple):
-    """The places of a tapped node's values among the outputs of the tapped model.
+    """Where a node's inputs and output are found among the outputs of the tapped model.
 
     A node of a function has one record for each call.
     """

@@ -139,7 +139,7 @@ REFUSED = {
     "function own::f is of opset 12, and Softmax is another operator in opset 18 of the model": f"""
         {HEAD} main (float[2, 3] x) => (float[2, 3] y) {{ y = own.f (x) }}
         <domain: "own", opset_import: ["" : 12]> f (a) => (b) {{ b = Softmax (a) }}""",
-    "the calls stand for more than 200000 nodes": f"""
+    "inlining creates more than 200000 nodes": f"""
         {HEAD} main (float[2, 3] x) => (float[2, 3] y) {{ y = own.f20 (x) }}
         {OWN} f0 (a) => (b) {{ b = Neg (a) }}
         {" ".join(f"{OWN} f{k + 1} (a) => (b) {{ c = own.f{k} (a) b = own.f{k} (c) }}" for k in range(20))}""",

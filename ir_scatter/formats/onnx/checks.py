@@ -197,8 +197,8 @@ def _nodes(graph: OnnxGraph) -> Iterator[FileDefect]:
 def _contradictions(graph: OnnxGraph) -> Iterator[FileDefect]:
     """Yield the first value whose stored type or shape contradicts the inferred one.
 
-    Values at scatter nodes are omitted, as rules check them. onnxruntime refuses the model only if an
-    element type contradicts that of the node's output, or an initializer that of the input with its name.
+    Values at scatter nodes are omitted, as rules check them. onnxruntime refuses the model in two cases: an
+    element type differs from the computed one, or an initializer's type from that of the input with its name.
     """
     index, checked_by_rules = graph.index, set[str]()
     if graph.shared.options.input_shapes:

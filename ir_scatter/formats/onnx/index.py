@@ -116,7 +116,7 @@ def graphs_of(attribute: AttributeProto) -> Iterator[tuple[str, GraphProto]]:
 
 
 def constant_tensor(name: str, attribute: AttributeProto) -> TensorProto | None:
-    """Return the value of a Constant as a tensor; None if the attribute is another one or sparse."""
+    """Return the value of a Constant as a tensor; None for other attributes and for a sparse tensor."""
     field, data_type, target = _CONSTANTS.get(name, ("", 0, ""))
     if FIELDS.get(kind_of(attribute)) != field:
         return None

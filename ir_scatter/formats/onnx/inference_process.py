@@ -215,7 +215,7 @@ def _strict_error(request: bytes, *, propagate: bool) -> str:
 
 
 def _insert_barriers(request: bytes, inferred: ModelProto) -> bytes | None:
-    """Insert barriers where data propagation would be wrong; None if no new barrier is necessary.
+    """Return the model with barriers where data propagation is wrong; None if it needs no new ones.
 
     Data propagation stores a matrix as a list of its elements. An example of the consequence:
 

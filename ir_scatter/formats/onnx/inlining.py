@@ -1,8 +1,9 @@
 """Inlines the local functions of an ONNX model, and proves that the new model computes the same.
 
-`onnx.inliner` inlines. It loses default values of attributes and outputs that are inputs, and skips functions
-of another opset, so calls and functions are completed first. Afterwards both models are read as terms: the
-term of a value is the operator that computes it, the operator's attributes, and the terms of its inputs.
+`onnx.inliner` does the inlining. It loses default values of attributes and outputs that are inputs, and skips
+functions with another opset; so calls and functions are completed first. Afterwards both models are compared
+as terms. The term of a value consists of its operator, the operator's attributes, and the terms of its
+inputs.
 
     before:  out = own.F <axis = 1> (x), where own.F (a) => (b) { b = Softmax <axis = @axis> (a) }
     after:   out = Softmax <axis = 1> (x)
@@ -33,18 +34,18 @@ from ir_scatter.formats.onnx.index import (
 )
 
 MOST_NODES = 200_000
-"""Most nodes that calls are replaced by: functions that call each other twice grow exponentially."""
+"""Limit of nodes after inlining: functions that call each other twice grow exponentially."""
 
 _ORIGIN = "ir_scatter.origin"
-"""The metadata key under which a node of a function keeps its scope while it is inlined."""
+"""The metadata key of a node's original scope during inlining."""
 
 
 class CannotInline(Exception):
-    """The reason why the functions of a model cannot be inlined."""
+    """Error: the functions of a model cannot be inlined; the message has the reason."""
 
 
 class OtherOpset(CannotInline):
-    """An operator of a function is another one in the opset of the model."""
+    """Error: an operator of a function has another version in the model's opset."""
 
 
 class Inlined(NamedTuple):
@@ -75,7 +76,7 @@ def inline(model: ModelProto) -> Inlined:
     if any(_has_calls(part, definitions) for part in _training(model)):
         raise CannotInline("a training graph calls a function")
     if _size(model, definitions) > MOST_NODES:
-        raise CannotInline(f"the calls stand for more than {MOST_NODES} nodes")
+        raise CannotInline(f"inlining creates more than {MOST_NODES} nodes")
     copy = ModelProto()
     copy.CopyFrom(model)
     tensors = _without_tensors(copy)
@@ -230,7 +231,7 @@ def _inlined(model: ModelProto) -> ModelProto:
         except Exception as error:  # the inliner raises RuntimeError, ValueError or its own errors
             raise CannotInline(f"onnx.inliner: {error}") from None
         if called <= set(GraphIndex(model.graph, Definitions(model)).called()):
-            raise CannotInline("onnx.inliner leaves calls as they are")
+            raise CannotInline("onnx.inliner does not inline all calls")
     del model.functions[:]
     used = {normal_domain(node.domain) for node in _nodes(model.graph)}
     for number in reversed(range(len(model.opset_import))):
@@ -270,7 +271,7 @@ _Names: TypeAlias = dict[str | bytes, "_Term | None"]
 
 
 class _Terms:
-    """Gives equal computations equal numbers."""
+    """Numbers terms, so that equal computations have equal numbers."""
 
     def __init__(self) -> None:
         self._numbers: dict[Hashable, _Term] = {}
@@ -375,7 +376,7 @@ class _Walk:
 def _are_equal(before: ModelProto, after: ModelProto) -> bool:
     """Return whether two models compute their outputs from the same inputs by the same operators.
 
-    A value that is missing in one of them equals no other.
+    A value that is missing in one model differs from every other value.
     """
     terms = _Terms()
     outputs = [terms.outputs(model) for model in (before, after)]

@@ -262,7 +262,10 @@ class _Structure:
 
     @cached_property
     def check_results(self) -> Sequence[tuple[bytes, CheckResult]]:
-        """The results of operator checks, by key; for layers upstream of scatter layers with constants."""
+        """The results of operator checks, by key.
+
+        Layers upstream of scatter layers are checked with their constant inputs, others without.
+        """
         results, is_usual = dict[bytes, tuple[CheckResult, bytes]](), self._differing_edges is not None
         for form, keys in self._equal_layers.items():
             result = self._operators.check(keys[0])
@@ -463,7 +466,7 @@ class _Structure:
 
     @cached_property
     def _edge_places(self) -> tuple[dict[Edge, tuple[int, int]], dict[Edge, tuple[int, int]]]:
-        """Byte ranges of all edges: (with the first of duplicates, with the last of duplicates)."""
+        """Byte ranges by edge, in two mappings: of the first and of the last among equal edges."""
         places = [*edge_places(self.graph.file.text.data, self.body)]
         first = {place.edge: (place.start, place.end) for place in reversed(places)}
         return first, {place.edge: (place.start, place.end) for place in places}
@@ -645,7 +648,7 @@ def _ids(body: IrGraph, type: bytes) -> set[bytes]:
 
 
 def _is_negative(entry: XmlElement) -> bool:
-    """Return whether a port map entry refers to no port of the layer, like that of the iteration number."""
+    """Return whether a port map entry has a negative port id, which stands for no port of the layer."""
     text = entry.get("external_port_id")
     return text.strip().startswith("-") and _INTEGER.fullmatch(text) is not None
 

@@ -155,7 +155,7 @@ class IrGraph(Graph):
     def nonconstant(self) -> Collection[bytes]:
         """Keys of the layers whose values may differ between runs.
 
-        These are layers without inputs that are not constants, such as Parameters, and all layers downstream.
+        These are layers without inputs, except constants, and all layers downstream of them.
         """
         consumers: dict[bytes, list[bytes]] = {}
         for to, fed in self.body.edges.items():

@@ -16,9 +16,9 @@ from ir_scatter.formats.openvino.xml_text import decoded
 def difference(
     type: ElementType | None, shape: Shape, port: PortText, part: Part
 ) -> tuple[str, str, Part] | None:
-    """Return (actual, stored, part) if a port's type or shape differs from the actual one.
+    """Return (actual, stored, part) if the type or shape stored at a port is wrong; None if it is correct.
 
-    An actual shape that is less exact than the stored one also differs. None if there is no difference.
+    A stored shape that claims more than the actual one, such as [2] instead of [?], is wrong too.
     """
     if type is not None and port.element_type is not None and type is not port.element_type:
         return type.name, port.element_type.name, part._replace(name="type")

@@ -196,11 +196,10 @@ def change_type(array: Array, destination: np.dtype[Any], *, saturate: bool = Fa
     """Convert elements to another type.
 
     - Integer to integer: wraps around.
-    - Floating point to integer: truncates. NaN, infinity and numbers out of range are refused, as undefined.
-    - To a shorter floating-point type: rounds to nearest even. Numbers out of range become infinity, or NaN
-    if the
-      type has no infinity; with `saturate` 8-bit types clamp instead. NaN is refused by a type without NaN,
-      and an inexact result by f8e8m0.
+    - Floating point to integer: truncates. NaN, infinity and numbers out of range are refused.
+    - To a shorter floating-point type: rounds to nearest even. Numbers out of range become infinity,
+      or NaN if the type has no infinity; with `saturate` 8-bit types clamp instead. NaN is refused
+      by a type without NaN, and an inexact result by f8e8m0.
     - To boolean: everything but 0 becomes true.
     - Strings and complex numbers are refused.
     """

@@ -15,7 +15,7 @@ from ir_scatter.ops.general_kernels.base import REAL, KernelCase, UnsupportedCas
 from ir_scatter.ops.general_kernels.normalize import softmax_of
 
 _MOST_SCORES = 1 << 22
-"""Maximum scores that are computed at once, unless they are an output."""
+"""Limit of scores that are computed at once, unless they are an output."""
 
 
 class Scores(NamedTuple):
@@ -35,14 +35,16 @@ class Scores(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """How scores become weights.
+    """The computation of weights from scores.
+
+    All arrays broadcast to [batch, heads, rows, columns].
 
     Attributes:
         scale: factor of the products.
-        bias: added to scores; it broadcasts to [batch, heads, rows, columns], as all of these.
-        allowed: where a row may attend to a column; None for everywhere.
+        bias: added to scores; None for no bias.
+        allowed: whether a row may attend to a column; None for everywhere.
         cap: scores are limited by cap * tanh(score / cap); 0 for no limit.
-        sink: scores of one more column that has no value, [heads, 1, 1]; None for no such column.
+        sink: scores of an additional column without a value, [heads, 1, 1]; None for no such column.
     """
 
     scale: float
@@ -52,7 +54,7 @@ class Rules(NamedTuple):
     sink: Array | None = None
 
     def part(self, shape: tuple[int, ...], batch: int, heads: slice) -> "Rules":
-        """Return the rules of one batch and some heads of scores of a shape."""
+        """Return the rules for one batch and some heads, for scores of a shape."""
         bias, allowed = (
             None if array is None else np.broadcast_to(array, shape)[batch : batch + 1, heads]
             for array in (self.bias, self.allowed)
@@ -62,7 +64,7 @@ class Rules(NamedTuple):
 
 
 def attend(query: Array, key: Array, value: Array, rules: Rules) -> Array:
-    """Return weighted sums of values [batch, heads, rows, value size]; large ones part by part."""
+    """Return weighted sums of values, [batch, heads, rows, value size]; many scores are computed in parts."""
     batch, heads, rows, _ = query.shape
     each = _heads_each(query, key)
     shape = (batch, heads, rows, key.shape[2])
@@ -79,7 +81,7 @@ def attend(query: Array, key: Array, value: Array, rules: Rules) -> Array:
 
 
 def scores(query: Array, key: Array, rules: Rules) -> Scores:
-    """Return the scores of all rows; a row that may attend to nothing has weights of 0."""
+    """Return the scores of all rows. A row that may attend to nothing has weights of 0."""
     batch, heads, rows, size = query.shape
     each, type = _heads_each(query, key), query.dtype.type
     grouped = (query * type(rules.scale)).reshape(batch, key.shape[1], each * rows, size)
@@ -120,14 +122,14 @@ def _sums(weights: Array, value: Array) -> Array:
 
 
 def split_heads(data: Array, heads: int) -> Array:
-    """Return [batch, rows, heads * size] as [batch, heads, rows, size]."""
+    """Reshape [batch, rows, heads * size] to [batch, heads, rows, size]."""
     if data.ndim != 3 or heads < 1 or data.shape[2] % heads:
         raise UnsupportedCase(f"data of shape {show(data.shape)} does not have {heads} heads")
     return data.reshape(*data.shape[:2], heads, -1).transpose(0, 2, 1, 3)
 
 
 def join_heads(data: Array) -> Array:
-    """Return [batch, heads, rows, size] as [batch, rows, heads * size]."""
+    """Reshape [batch, heads, rows, size] to [batch, rows, heads * size]."""
     batch, heads, rows, size = data.shape
     return data.transpose(0, 2, 1, 3).reshape(batch, rows, heads * size)
 
@@ -139,7 +141,7 @@ def distances(rows: int, columns: int, offset: Any) -> Array:
 
 
 def attention(case: KernelCase) -> tuple[Array, ...]:
-    """Compute Attention of ONNX: the output, the keys and values with those of the past, and the scores."""
+    """Compute ONNX's Attention: output, keys and values including past ones, and scores."""
     query, key, value = case.arrays(3)
     require_kind(REAL, query, key, value)
     is_flat, type = query.ndim == 3, query.dtype

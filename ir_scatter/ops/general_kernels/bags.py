@@ -117,9 +117,9 @@ def _lowest(data: Array) -> Any:
 
 
 def fill_empty_rows(case: KernelCase) -> tuple[Array, ...]:
-    """Add an element of the default value to each row of a sparse matrix that has none.
+    """Add an element with the default value to each row of a sparse matrix that has no elements.
 
-    The outputs are indices [n, 2], sorted by row, values, and which rows were empty.
+    The outputs are indices [n, 2] sorted by row, values, and whether each row was empty.
     """
     values, shape, indices, default = case.arrays(4)
     count = int(shape.reshape(-1)[0])

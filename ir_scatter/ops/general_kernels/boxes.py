@@ -1,6 +1,7 @@
-"""Overlaps of boxes, and non-maximum suppression, for kernels that choose boxes.
+"""Overlaps of boxes, and non-maximum suppression, for kernels that select boxes.
 
-Boxes are [n, 4]: the two lower coordinates, and the two upper ones.
+Boxes are [n, 4]: the two lower coordinates, then the two upper ones. The overlap of two boxes is their
+intersection over union. `unit` is added to each side: 1 if upper coordinates are inclusive.
 """
 
 from typing import Any
@@ -11,19 +12,19 @@ from ir_scatter.core.arrays import Array
 
 
 def areas_of(boxes: Array, unit: float = 0.0) -> Array:
-    """Return the areas of boxes; `unit` is added to each side."""
+    """Return the areas of boxes."""
     one = boxes.dtype.type(unit)
     return np.asarray((boxes[:, 2] - boxes[:, 0] + one) * (boxes[:, 3] - boxes[:, 1] + one))
 
 
 def overlaps(box: Array, boxes: Array, unit: float = 0.0) -> Array:
-    """Return intersection over union of a box and others; `unit` is added to each side."""
+    """Return the overlap of a box with each of several boxes."""
     area = areas_of(box[None], unit)[0]
     return _shares(box, area, boxes.T, areas_of(boxes, unit), unit)
 
 
 def _shares(box: Array, area: Any, sides: Array, areas: Array, unit: float) -> Array:
-    """Return intersection over union of a box and others, whose four numbers are rows of `sides`."""
+    """Return the overlap of a box with each of several boxes; `sides` are their coordinates as [4, n]."""
     one, zero = box.dtype.type(unit), box.dtype.type(0)
     first = np.minimum(box[2], sides[2]) - np.maximum(box[0], sides[0]) + one
     second = np.minimum(box[3], sides[3]) - np.maximum(box[1], sides[1]) + one
@@ -34,13 +35,14 @@ def _shares(box: Array, area: Any, sides: Array, areas: Array, unit: float) -> A
 
 
 _CHUNK = 64
-"""Boxes that are compared with each other at once."""
+"""Number of boxes that are compared with each other at a time."""
 
 
 def suppress(boxes: Array, threshold: float, most: int, *, unit: float = 0.0) -> list[int]:
-    """Return at most `most` positions of boxes, sorted by score, that overlap no earlier one that stays.
+    """Return the positions of at most `most` boxes that do not overlap an earlier selected box too much.
 
-    A chunk of boxes loses those that overlap a box of an earlier chunk, and is then compared with itself.
+    Boxes are sorted by score. Boxes of a chunk that overlap a box of an earlier chunk are removed first; then
+    the boxes of the chunk are compared with each other.
     """
     kept = list[int]()
     for first in range(0, len(boxes), _CHUNK):
@@ -59,18 +61,18 @@ def suppress(boxes: Array, threshold: float, most: int, *, unit: float = 0.0) ->
 
 
 def _pairs(first: Array, second: Array, unit: float) -> Array:
-    """Return intersection over union of each box of one list with each of another one."""
+    """Return the overlap of each box of one list with each box of another list."""
     return _shares(
         first.T[:, :, None], areas_of(first, unit)[:, None], second.T, areas_of(second, unit), unit
     )
 
 
 _LEAST_DECAYED = 0.5
-"""A threshold that decays does so while it is above this."""
+"""A decaying threshold is multiplied only while it is above this number."""
 
 
 def suppress_adaptively(boxes: Array, threshold: float, decay: float, unit: float) -> list[int]:
-    """Return the positions of boxes that stay; each of them multiplies the threshold by `decay`."""
+    """Return the positions of selected boxes; each selection multiplies the threshold by `decay`."""
     kept = list[int]()
     for place, box in enumerate(boxes):
         if kept and (overlaps(box, boxes[kept], unit) >= threshold).any():
@@ -82,5 +84,5 @@ def suppress_adaptively(boxes: Array, threshold: float, decay: float, unit: floa
 
 
 def descending(scores: Array) -> Array:
-    """Return the order of falling scores; of equal ones the first comes first."""
+    """Return the positions that sort scores in descending order; equal scores keep their order."""
     return np.argsort(-scores, kind="stable")

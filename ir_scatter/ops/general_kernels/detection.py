@@ -1,4 +1,4 @@
-"""Kernels of an IR that detect objects: prior boxes, regions of YOLO, and the choice of boxes.
+"""Kernels of OpenVINO for object detection: prior boxes, YOLO regions, and selection of boxes.
 
 Boxes are [left, top, right, bottom] unless a docstring says otherwise.
 """
@@ -31,7 +31,7 @@ def _numbers(case: KernelCase, name: str, default: Sequence[float] = ()) -> list
 
 
 def _image_sizes(case: KernelCase) -> tuple[list[int], list[int]]:
-    """Return [rows, columns] of the layer and of the picture."""
+    """Return [rows, columns] of the layer and of the image."""
     layer, image = case.integers(0), case.integers(1)
     if len(layer) != 2 or len(image) != 2:
         raise UnsupportedCase("a size does not have two numbers")
@@ -39,7 +39,7 @@ def _image_sizes(case: KernelCase) -> tuple[list[int], list[int]]:
 
 
 def _with_variances(case: KernelCase, boxes: Array, name: str) -> Array:
-    """Return [2, n]: boxes, and as many variances."""
+    """Return boxes and variances as [2, n]."""
     variances = _numbers(case, name) or [0.1]
     if len(variances) not in {1, 4}:
         raise UnsupportedCase(f"{name} has {len(variances)} numbers, expected 1 or 4")
@@ -50,7 +50,7 @@ def _with_variances(case: KernelCase, boxes: Array, name: str) -> Array:
 
 
 class _Prior(NamedTuple):
-    """A box around the centre of a cell, in elements of the picture: half its sides, and its shift."""
+    """A box around the centre of a cell, in pixels: half its width and height, and its shift."""
 
     half_width: Any
     half_height: Any
@@ -99,7 +99,7 @@ def prior_box(case: KernelCase) -> Array:
 
 
 def _prior_count(case: KernelCase) -> int:
-    """Return the number of boxes of a cell that the shape of the output is specified by."""
+    """Return the number of boxes of a cell, as in the specified output shape."""
     ratios = 1 + len(_aspect_ratios(case))
     count = ratios + len(_numbers(case, "min_size")) - 1
     if case.attributes.boolean("scale_all_sizes", True):
@@ -111,7 +111,7 @@ def _prior_count(case: KernelCase) -> int:
 
 
 def _aspect_ratios(case: KernelCase) -> list[Any]:
-    """Return the aspect ratios other than 1, each followed by its inverse if `flip` says so."""
+    """Return the aspect ratios other than 1; with `flip` each is followed by its inverse."""
     ratios = [1.0]
     for ratio in _numbers(case, "aspect_ratio"):
         if all(abs(ratio - other) >= 1e-6 for other in ratios):
@@ -120,7 +120,7 @@ def _aspect_ratios(case: KernelCase) -> list[Any]:
 
 
 def _fixed_priors(case: KernelCase) -> Iterator[_Prior]:
-    """Yield the boxes of fixed sizes, several of each size if it has a density."""
+    """Yield the boxes of fixed sizes; with a density, several of each size."""
     sizes, densities = _numbers(case, "fixed_size"), _numbers(case, "density")
     ratios = [np.sqrt(np.float32(ratio)) for ratio in _numbers(case, "fixed_ratio")]
     for number, size in enumerate(sizes):
@@ -187,9 +187,9 @@ def prior_box_clustered(case: KernelCase) -> Array:
 
 
 def detection_output(case: KernelCase) -> Array:
-    """Compute DetectionOutput: decode boxes by priors, choose some, and list them as [1, 1, n, 7].
+    """Compute DetectionOutput: decode boxes by priors, select some, and return them as [1, 1, n, 7].
 
-    A row is [picture, class, score, left, top, right, bottom]; -1 ends the list if it is not full.
+    A row is [image, class, score, left, top, right, bottom]; -1 ends the list if it is not full.
     """
     location, confidence, priors = case.arrays(3)
     require_kind(REAL, location, confidence, priors)
@@ -225,7 +225,7 @@ def _detection_count(case: KernelCase, pictures: int, priors: int, classes: int)
 
 
 def _decoded(case: KernelCase, priors: Array, location: Array, count: int, is_normalized: bool) -> Array:
-    """Return boxes [pictures, priors, classes or 1, 4]; boxes of a first stage replace the priors."""
+    """Return boxes [images, priors, classes or 1, 4]; the boxes of a first stage replace the priors."""
     boxes, variances = _priors(case, priors, count, is_normalized)
     stages = [location]
     if case.has(4):
@@ -239,7 +239,7 @@ def _decoded(case: KernelCase, priors: Array, location: Array, count: int, is_no
 
 
 def _priors(case: KernelCase, priors: Array, count: int, is_normalized: bool) -> tuple[Array, Array | None]:
-    """Return the prior boxes as shares of the picture, and their variances, [batch, priors, 4]."""
+    """Return the prior boxes as fractions of the image, and their variances, both [batch, priors, 4]."""
     has_variances = not case.attributes.boolean("variance_encoded_in_target", False)
     boxes = priors[:, 0].reshape(len(priors), count, -1)[..., -4:]
     if not is_normalized:
@@ -252,7 +252,7 @@ def _priors(case: KernelCase, priors: Array, count: int, is_normalized: bool) ->
 
 
 def _decode(case: KernelCase, priors: Array, variances: Array | None, location: Array) -> Array:
-    """Apply predicted changes to prior boxes: to corners, or to centre and size."""
+    """Apply predicted offsets to prior boxes: to corners, or to centre and size."""
     word = str(case.attributes.value("code_type", "caffe.PriorBoxParameter.CORNER")).rpartition(".")[2]
     changes = location if variances is None else location * variances
     if word == "CORNER":
@@ -265,7 +265,7 @@ def _decode(case: KernelCase, priors: Array, variances: Array | None, location: 
 
 
 def _refined_scores(case: KernelCase, scores: Array, first: Array) -> Array:
-    """Let a prior whose objectness in a first stage is small be background."""
+    """Return scores in which priors with a small objectness in the first stage are background."""
     is_nothing = first[..., 1] < case.attributes.number("objectness_score", 0.0)
     background = np.zeros(scores.shape[2], scores.dtype)
     number = case.attributes.integer("background_label_id", 0)
@@ -277,7 +277,7 @@ def _refined_scores(case: KernelCase, scores: Array, first: Array) -> Array:
 def _detections(
     case: KernelCase, picture: int, scores: Array, boxes: Array, *, is_shared: bool
 ) -> list[list[Any]]:
-    """Return the rows of one picture, by class and falling score."""
+    """Return the rows of an image, by class and descending score."""
     attributes = case.attributes
     threshold = scores.dtype.type(attributes.number("confidence_threshold", 0.0))
     most, background = attributes.integer("top_k", -1), attributes.integer("background_label_id", 0)
@@ -325,7 +325,7 @@ def _detections(
 
 
 def region_yolo(case: KernelCase) -> Array:
-    """Compute RegionYolo: logistic functions of places, objectness and, without softmax, of classes."""
+    """Compute RegionYolo: logistic functions of positions and objectness, and without softmax of classes."""
     data = case.array(0)
     require_kind(REAL, data)
     attributes = case.attributes
@@ -349,7 +349,7 @@ def region_yolo(case: KernelCase) -> Array:
 
 
 def reorg_yolo(case: KernelCase) -> Array:
-    """Compute ReorgYolo: move blocks of a picture to channels, in the order of Darknet."""
+    """Compute ReorgYolo: move blocks of an image to channels, in the order of Darknet."""
     data = case.array(0)
     stride = case.attributes.integers("stride")[0]
     batch, channels, rows, columns = data.shape
@@ -373,7 +373,7 @@ def _limit(number: int) -> int | None:
 
 
 def multiclass_nms(case: KernelCase) -> tuple[Array, ...]:
-    """Compute MulticlassNms: suppress boxes within each class, and keep the best of each picture."""
+    """Compute MulticlassNms: remove overlapping boxes of each class, and keep the best of each image."""
     boxes, scores = case.arrays(2)
     require_kind(REAL, boxes, scores)
     wide = [widen(boxes), widen(scores)]
@@ -406,11 +406,11 @@ def multiclass_nms(case: KernelCase) -> tuple[Array, ...]:
 
 
 _Pictures = list[tuple[Array, Array]]
-"""Boxes [classes, n, 4] and scores [classes, n] of each picture."""
+"""Boxes [classes, n, 4] and scores [classes, n] of each image."""
 
 
 def _shared_boxes(boxes: Array, scores: Array) -> _Pictures:
-    """Return the boxes of each picture once for each class."""
+    """Return the boxes of each image, repeated for each class."""
     return [
         (np.broadcast_to(box, (score.shape[0], *box.shape)), score)
         for box, score in zip(boxes, scores, strict=True)
@@ -418,7 +418,7 @@ def _shared_boxes(boxes: Array, scores: Array) -> _Pictures:
 
 
 def _pictures_by_counts(boxes: Array, scores: Array, counts: Array) -> tuple[_Pictures, list[int]]:
-    """Split boxes [classes, all, 4] by the counts of pictures."""
+    """Split boxes [classes, all, 4] by the number of boxes of each image."""
     ends = np.cumsum(counts.reshape(-1)).tolist()
     starts = [0, *ends[:-1]]
     parts = [(boxes[:, first:last], scores[:, first:last]) for first, last in zip(starts, ends, strict=True)]
@@ -433,7 +433,7 @@ def _listed(
     stride: int,
     decayed: bool = False,
 ) -> tuple[Array, ...]:
-    """Return the rows [class, score, box], the flat numbers of the boxes, and how many each picture has."""
+    """Return the rows [class, score, box], the flat positions of the boxes, and their number per image."""
     attributes = case.attributes
     most = _limit(attributes.integer("keep_top_k", -1))
     word = attributes.text("sort_result_type", "none", {"none", "classid", "score"})
@@ -459,7 +459,7 @@ def _listed(
 
 
 def matrix_nms(case: KernelCase) -> tuple[Array, ...]:
-    """Compute MatrixNms: lower the score of each box by its overlaps with boxes of greater scores."""
+    """Compute MatrixNms: lower the score of each box by its overlaps with boxes of higher scores."""
     boxes, scores = case.arrays(2)
     require_kind(REAL, boxes, scores)
     attributes = case.attributes
@@ -485,7 +485,7 @@ def matrix_nms(case: KernelCase) -> tuple[Array, ...]:
 
 
 def _decay(case: KernelCase, boxes: Array) -> Array:
-    """Return the factors of scores of boxes that are sorted by them."""
+    """Return the factors of scores for boxes in descending order of scores."""
     unit = 0.0 if case.attributes.boolean("normalized", True) else 1.0
     shares = np.array([overlaps(box, boxes, unit) for box in boxes]).reshape(len(boxes), len(boxes))
     low, high = boxes[:, None, :2], boxes[:, None, 2:]
@@ -505,7 +505,7 @@ def _decay(case: KernelCase, boxes: Array) -> Array:
 
 
 def proposal(case: KernelCase) -> tuple[Array, ...]:
-    """Compute Proposal: move anchors by predictions, and list the best as [picture, box]."""
+    """Compute Proposal: move anchors by predictions, and return the best as [image, box]."""
     probabilities, deltas, image = case.arrays(3)
     require_kind(REAL, probabilities, deltas, image)
     attributes = case.attributes
@@ -631,7 +631,7 @@ def _refined(anchors: Array, deltas: Array, sizes: Array, unit: float) -> Array:
 
 
 def greedy_decoder(case: KernelCase) -> Array:
-    """Compute CTCGreedyDecoder: the best class of each step, without repetitions and blanks, then -1."""
+    """Compute CTCGreedyDecoder: the best class of each step without repetitions and blanks, then -1."""
     data, mask = case.arrays(2)
     require_kind(REAL, data, mask)
     lengths = np.cumprod(widen(mask) != 0, axis=0).sum(0)
@@ -643,7 +643,7 @@ def greedy_decoder(case: KernelCase) -> Array:
 
 
 def greedy_decoder_of_lengths(case: KernelCase) -> tuple[Array, ...]:
-    """Compute CTCGreedyDecoderSeqLen: the decoded classes, -1 behind them, and their number."""
+    """Compute CTCGreedyDecoderSeqLen: the decoded classes followed by -1, and their number."""
     data, lengths = case.arrays(2)
     require_kind(REAL, data)
     require_kind(WHOLE, lengths)
@@ -667,7 +667,7 @@ def _decoded_classes(best: Array, lengths: Array, blank: int, merges: bool) -> t
 
 
 def connectionist_loss(case: KernelCase) -> Array:
-    """Compute CTCLoss: minus the logarithm of the probability that steps spell the labels."""
+    """Compute CTCLoss: the negative logarithm of the probability of the labels."""
     logits, lengths, labels, counts = case.arrays(4)
     require_kind(REAL, logits)
     require_kind(WHOLE, lengths, labels, counts)
@@ -696,8 +696,8 @@ def _target(case: KernelCase, labels: Array) -> list[int]:
 def _path_chance(case: KernelCase, chances: Array, target: list[int], blank: int) -> Any:
     """Return the logarithm of the sum over all alignments, by the forward algorithm.
 
-    With merging, a label may last several steps, and equal neighbours need a blank between them; without,
-    each label takes one step.
+    With merging, a label may last several steps, and equal neighbours need a blank between them. Without
+    merging, each label takes one step.
     """
     merges = case.attributes.boolean("ctc_merge_repeated", True)
     states = [blank]

@@ -63,7 +63,10 @@ def parametric(function: Callable[[Array, KernelCase], Any]) -> Kernel:
 
 
 def parameter(case: KernelCase, name: str, port: int, default: float | None = None) -> Any:
-    """Return a number, an attribute in ONNX and an input in OpenVINO, in the type of the computation."""
+    """Return a parameter of a function in the type of its computation.
+
+    It is an attribute in ONNX, and an input in OpenVINO.
+    """
     if case.is_onnx or not case.has(port):
         return _as_data(case, case.attributes.number(name, default))
     number = case.array(port)
@@ -150,7 +153,7 @@ _SERIES = 0.147
 
 
 def inverse_erf(data: Array) -> Array:
-    """Return the inverse of the error function: an approximation, improved by Newton's method in f64."""
+    """Return the inverse of the error function: an approximation, refined by Newton's method in f64."""
     numbers = data.astype(np.float64)
     square = np.log1p(-numbers * numbers)
     first = 2 / (np.pi * _SERIES) + square / 2

@@ -1,8 +1,8 @@
 """Kernels of the domain com.microsoft: fused functions, normalisations and attention.
 
-onnxruntime defines these operators; its optimizers and the exporters of language models write them. Their
-schemas, which onnxruntime ships, are the specification. What a schema leaves to the execution provider, such
-as the rows of padding, is refused.
+onnxruntime defines these operators; its optimizers and exporters of language models write them. The schemas
+in onnxruntime are the specification. Results that a schema leaves to the execution provider, such as the rows
+of padding, are refused.
 """
 
 from collections.abc import Callable, Mapping
@@ -41,18 +41,18 @@ from ir_scatter.ops.general_kernels.matrices import gemm, product
 from ir_scatter.ops.general_kernels.windows import convolution, max_pool
 
 _OPSET = 21
-"""The opset whose operators those of com.microsoft resemble; they have one version themselves."""
+"""The ONNX opset whose operators are most similar; those of com.microsoft have a single version."""
 
 
 def latest(name: str) -> Kernel:
-    """Return the kernel "module.function" of an operator that ONNX has in the same way."""
+    """Return the kernel "module.function" of the equivalent ONNX operator."""
     module, _, function = name.partition(".")
     kernel: Kernel = getattr(import_module(f"ir_scatter.ops.general_kernels.{module}"), function)
     return lambda case: kernel(replace(case, opset=_OPSET))
 
 
 def with_attributes(case: KernelCase, **attributes: Any) -> KernelCase:
-    """Return a case with other attributes; None leaves an attribute out."""
+    """Return a case with other attributes; None removes an attribute."""
     written = {**case.attributes.values, **attributes}
     kept = {name: value for name, value in written.items() if value is not None}
     return replace(case, attributes=Attributes(kept), opset=_OPSET)
@@ -96,7 +96,7 @@ def quick_gelu(case: KernelCase) -> Array:
 
 
 def bias_split_gelu(case: KernelCase) -> Array:
-    """Add a bias, and multiply the first half of the last axis by the Gelu of the second."""
+    """Add a bias, and multiply the first half of the last axis by the Gelu of the second half."""
     data, bias = case.arrays(2)
     require_kind(REAL, data, bias)
     left, right = np.split(widen(data) + widen(bias), 2, -1)
@@ -148,7 +148,7 @@ def _linear(case: KernelCase, factor: float, summand: float) -> Array:
 
 
 def image_scaler(case: KernelCase) -> Array:
-    """Multiply pictures [batch, channels, rows, columns], and add a number to each channel."""
+    """Multiply images [batch, channels, rows, columns], and add a number to each channel."""
     data = case.array(0)
     require_kind(REAL, data)
     wide = widen(data)
@@ -176,7 +176,7 @@ def parametric_softplus(case: KernelCase) -> Array:
 
 
 def crop(case: KernelCase) -> Array:
-    """Cut borders off pictures, or take a part of a size that starts after the left and upper border."""
+    """Crop the borders of images; with a size, crop to that size after the left and upper border."""
     data = case.array(0)
     left, top, right, bottom = case.attributes.integers("border")
     rows, columns = data.shape[-2:]
@@ -192,7 +192,7 @@ def crop(case: KernelCase) -> Array:
 
 
 def fused_matmul(case: KernelCase) -> Array:
-    """Multiply matrices, whose axes attributes permute first, and the product by `alpha`."""
+    """Permute the axes of matrices by attributes, multiply them, and multiply the product by `alpha`."""
     left, right = case.arrays(2)
     require_kind(REAL, left, right)
     type = require_same_type(left, right)
@@ -219,7 +219,7 @@ _ACTIVATIONS: Mapping[str, tuple[Callable[..., Any], tuple[float, ...]]] = {
     "elu": (lambda data, alpha: np.where(data < 0, alpha * np.expm1(np.minimum(data, 0)), data), (1.0,)),
     "softplus": (lambda data: np.logaddexp(data.dtype.type(0), data), ()),
 }
-"""Activations that fused operators name, in lower case, with the default values of their parameters."""
+"""Activations by their lower-case name in fused operators, with the default values of their parameters."""
 
 
 def _activated(data: Array, name: Any, parameters: list[float]) -> Array:
@@ -240,7 +240,7 @@ def fused_gemm(case: KernelCase) -> Array:
 
 
 def fused_convolution(case: KernelCase) -> Array:
-    """Convolve, add input 3 if there is one, and apply an activation."""
+    """Convolve, add the optional input 3, and apply an activation."""
     parameters = case.attributes.numbers("activation_params", ())
     word = case.attributes.values.get("activation")
     plain = with_attributes(case, activation=None, activation_params=None)
@@ -258,7 +258,7 @@ def _wide_work(array: Array) -> Array:
 
 
 def _normalized(case: KernelCase, data: Array, *, subtracts: bool) -> tuple[Array, Array, Array]:
-    """Normalise along the last axis: return the output, the means and the inverse deviations."""
+    """Normalise along the last axis; return output, means and inverse standard deviations."""
     epsilon = data.dtype.type(case.attributes.number("epsilon", 1e-12))
     mean = data.mean(-1, keepdims=True) if subtracts else np.zeros((*data.shape[:-1], 1), data.dtype)
     centred = data - mean
@@ -342,18 +342,18 @@ def _rows(table: Array, indices: Array) -> Array:
 
 
 def _mask_index(case: KernelCase, batch: int) -> Array:
-    """Return the number of words of each sequence, 0 without a mask."""
+    """Return the number of words of each sequence; 0 without a mask."""
     if not case.has(7):
         return np.zeros(batch, np.int32)
     mask = case.array(7) != 0
     counts = mask.sum(1)
     if case.output_count > 1 and (mask != (np.arange(mask.shape[1]) < counts[:, None])).any():
-        raise UnsupportedCase("a mask has a 1 behind a 0: its index is not specified")
+        raise UnsupportedCase("a mask has a 1 after a 0: its index is not specified")
     return np.asarray(counts.astype(np.int32))
 
 
 def group_norm(case: KernelCase) -> tuple[Array, ...]:
-    """Normalise groups of channels, the last axis unless attributes say axis 1."""
+    """Normalise groups of channels. Channels are the last axis unless an attribute says axis 1."""
     data, gamma, beta = case.arrays(3)
     require_kind(REAL, data, gamma, beta)
     return (_group_normalized(case, _wide_work(data), gamma, beta, data.dtype),)
@@ -396,7 +396,7 @@ def _group_normalized(case: KernelCase, data: Array, gamma: Array, beta: Array, 
 
 
 def rotary_embedding(case: KernelCase) -> Array:
-    """Rotate heads by the angles of their positions; one position is that of the first row."""
+    """Rotate heads by the angles of their positions. A single position is that of the first row."""
     data, positions, cosines, sines = case.arrays(4)
     require_kind(REAL, data, cosines, sines)
     if case.attributes.boolean("is_packed_batching", False) or case.attributes.number("scale", 1.0) != 1:
@@ -419,10 +419,10 @@ def _scale_of(case: KernelCase, size: int) -> float:
 
 
 def _mask_bias(case: KernelCase, port: int, batch: int, rows: int, columns: int) -> Array | None:
-    """Return what a mask of integers adds to scores: `mask_filter_value` where it is 0.
+    """Return the bias of a mask of integers: `mask_filter_value` where a row must not attend.
 
-    A mask has 1 where a row may attend: [batch, columns], [batch, rows, columns] or [batch, 1, most, most];
-    or it lists the length of each sequence, or the ends and then the starts of all.
+    A mask has 1 where a row may attend: [batch, columns], [batch, rows, columns] or [batch, 1, most, most].
+    Or it contains the length of each sequence, or all ends followed by all starts.
     """
     if not case.has(port):
         return None
@@ -454,7 +454,7 @@ def _sum_of(first: Array | None, second: Array | None) -> Array | None:
 def _attended(
     case: KernelCase, heads: list[Array], *, mask: int, bias: int, type: np.dtype[Any]
 ) -> tuple[Array, Array | None]:
-    """Return the output [batch, rows, hidden], and the weights if a fourth output is asked for."""
+    """Return the output [batch, rows, hidden], and the weights if a fourth output is requested."""
     query, key, value = heads
     batch, _, rows, size = query.shape
     columns = key.shape[2]
@@ -471,7 +471,7 @@ def _attended(
 
 
 def attention(case: KernelCase) -> tuple[Array, ...]:
-    """Project the input to query, key and value, and attend; past and present hold keys and values."""
+    """Project the input to query, key and value, and attend; past and present contain keys and values."""
     data, weights = case.arrays(2)
     require_kind(REAL, data, weights)
     projected = product(case, widen(data), widen(weights))
@@ -483,7 +483,10 @@ def attention(case: KernelCase) -> tuple[Array, ...]:
 def attend_projected(
     case: KernelCase, projected: Array, type: np.dtype[Any], *, mask: int, past: int, bias: int
 ) -> tuple[Array, ...]:
-    """Attend with query, key and value [batch, rows, all of them], in inputs of these numbers."""
+    """Attend with query, key and value in one array; `mask`, `past` and `bias` are numbers of inputs.
+
+    The array is [batch, rows, sizes of query, key and value together].
+    """
     if case.attributes.boolean("do_rotary", False) or (case.has(6) and bias == 5):
         raise UnsupportedCase("rotary embeddings and shared buffers are not computed")
     sizes = case.attributes.integers("qkv_hidden_sizes", ()) or [projected.shape[-1] // 3] * 3
@@ -499,7 +502,7 @@ def attend_projected(
 
 
 def multi_head_attention(case: KernelCase) -> tuple[Array, ...]:
-    """Attend with projected query, key and value, which may be packed, and with those of the past."""
+    """Attend with projected query, key and value, which may be packed, including past keys and values."""
     query = case.array(0)
     require_kind(REAL, query)
     if case.has(8) or case.has(9):
@@ -514,7 +517,7 @@ def multi_head_attention(case: KernelCase) -> tuple[Array, ...]:
 
 
 def _unpacked(case: KernelCase, count: int) -> list[Array]:
-    """Return the heads of query, key and value; a bias is added to each."""
+    """Return the heads of query, key and value, with a bias added."""
     query = widen(case.array(0))
     if query.ndim == 5:  # [batch, rows, heads, 3, size]
         heads = [query[..., number, :].transpose(0, 2, 1, 3) for number in range(3)]
@@ -539,9 +542,9 @@ _UNQUANTIZED = ("NONE", "none", b"NONE")
 
 
 def group_query_attention(case: KernelCase) -> tuple[Array, ...]:
-    """Attend with a cache of keys and values, causally, several heads of the query to one of the keys.
+    """Attend causally with a cache of keys and values, where several query heads share a key head.
 
-    Sequence b has seqlens_k[b] + 1 tokens in the cache afterwards, the last of them those of this call:
+    Afterwards sequence b has seqlens_k[b] + 1 tokens in the cache; the last ones are those of this call:
 
         cache before [k0 k1 k2 __ __], rows 2, seqlens_k 4    cache after [k0 k1 k2 n0 n1]
     """
@@ -588,7 +591,7 @@ def _demand_computed(case: KernelCase) -> None:
 
 
 def _group_heads(case: KernelCase) -> list[Array]:
-    """Return the heads of query, key and value, packed or not, normalised if there are weights for that."""
+    """Return the heads of query, key and value, packed or not; normalised if there are weights for that."""
     counts = [case.attributes.integer(name) for name in ("num_heads", "kv_num_heads", "kv_num_heads")]
     query = widen(case.array(0))
     if case.has(1):
@@ -610,7 +613,7 @@ def _group_heads(case: KernelCase) -> list[Array]:
 
 
 def _rotated(case: KernelCase, heads: list[Array], before: Array, *, is_prompt: bool) -> list[Array]:
-    """Rotate query and key by the angles of their positions, if `do_rotary` says so."""
+    """Rotate query and key by the angles of their positions, if `do_rotary` is set."""
     if not case.attributes.boolean("do_rotary", False):
         return heads
     batch, _, rows, _ = heads[0].shape
@@ -619,7 +622,7 @@ def _rotated(case: KernelCase, heads: list[Array], before: Array, *, is_prompt: 
         written = np.broadcast_to(case.array(9), (batch, rows))
         first = written[:1, :1] + np.arange(rows)
         if is_prompt and (written != first).any():
-            raise UnsupportedCase("positions of a prompt do not count on from the first")
+            raise UnsupportedCase("positions of a prompt are not consecutive")
         positions = written
     tables = [widen(case.array(port)) for port in (7, 8)]
     angles, size = tables_at(tables, positions), 2 * tables[0].shape[1]
@@ -629,7 +632,7 @@ def _rotated(case: KernelCase, heads: list[Array], before: Array, *, is_prompt: 
 
 
 def _appended(old: Array | None, new: Array, before: Array, most: int) -> Array:
-    """Return a cache with the new rows of each sequence behind its old ones, and zeros behind those."""
+    """Return a cache in which the new rows of each sequence follow its old ones; the rest is zero."""
     batch, groups, rows, size = new.shape
     length = max(most, 0 if old is None else old.shape[2])
     cache = np.zeros((batch, groups, length, size), new.dtype)
@@ -664,7 +667,7 @@ def _group_rules(case: KernelCase, rows: int, most: int, before: Array, size: in
 
 
 def mixture_of_experts(case: KernelCase) -> Array:
-    """Send each row to the experts with the greatest router outputs, and add up their weighted results."""
+    """Send each row to the experts with the largest router outputs, and add up their weighted results."""
     data = case.array(0)
     require_kind(REAL, data)
     weights = [widen(case.array(port)) if case.has(port) else None for port in (2, 4, 6)]
@@ -750,7 +753,7 @@ def expand_dims(case: KernelCase) -> Array:
 
 
 def unique(case: KernelCase) -> tuple[Array, ...]:
-    """Return the elements in the order of their first occurrence, their places, and counts."""
+    """Return the elements in the order of their first occurrence, inverse indices, and counts."""
     data = case.array(0)
     _, first, inverse, counts = np.unique(data, return_index=True, return_inverse=True, return_counts=True)
     order = np.argsort(first)
@@ -760,7 +763,7 @@ def unique(case: KernelCase) -> tuple[Array, ...]:
 
 
 def number_range(case: KernelCase) -> Array:
-    """Return the numbers from input 0 up to input 1, in steps of input 2 or 1."""
+    """Return the numbers from input 0 up to input 1, in steps of input 2 (default 1)."""
     first, stop = (array.reshape(()) for array in case.arrays(2))
     step = case.array(2).reshape(()) if case.has(2) else np.ones((), first.dtype)
     return latest("arithmetic.number_range")(replace(case, inputs=(first, stop, step)))  # type: ignore[return-value]
@@ -788,7 +791,7 @@ def unfold(case: KernelCase) -> Array:
 
 
 def squared_distances(case: KernelCase) -> Array:
-    """Return the distance of each row of one matrix to each row of another one, or its square."""
+    """Return the distance, or its square, of each row of a matrix to each row of another matrix."""
     left, right = case.arrays(2)
     require_kind(REAL, left, right)
     word = case.attributes.text("metric", "sqeuclidean", {"sqeuclidean", "euclidean"})

@@ -1,7 +1,7 @@
-"""Kernels of the domain com.microsoft on quantised tensors and on weights of few bits.
+"""Kernels of the domain com.microsoft for quantised tensors and weights of 2 to 8 bits.
 
-A quantised number q stands for (q - zero point) * scale. Operators named QLinear... compute on the numbers
-that their inputs stand for, and quantise the result: they round half to even, and saturate.
+A quantised number q represents (q - zero point) * scale. Operators named QLinear... compute with the
+represented numbers, and quantise the result: they round half to even, and saturate.
 """
 
 from collections.abc import Callable, Sequence
@@ -46,7 +46,7 @@ def _scalar(array: Array) -> Any:
 
 
 def numbers_of(case: KernelCase, port: int) -> Array:
-    """Return the numbers that the inputs `port` (data), `port + 1` (scale) and `port + 2` stand for."""
+    """Return the numbers that data in input `port` represents; scale and zero point are the next inputs."""
     data = case.array(port)
     require_kind(WHOLE, data)
     factor = _scalar(case.array(port + 1))
@@ -55,7 +55,7 @@ def numbers_of(case: KernelCase, port: int) -> Array:
 
 
 def quantized(case: KernelCase, numbers: Array, port: int, type: np.dtype[Any]) -> Array:
-    """Quantise numbers with the scale in input `port`, and the zero point after it."""
+    """Quantise numbers with the scale in input `port`, and the zero point in the next input."""
     point = _scalar(case.array(port + 1)).astype(np.float64) if case.has(port + 1) else 0.0
     case.reserve(numbers.shape)
     return saturated(np.rint(numbers / _scalar(case.array(port))).astype(np.float64) + point, type)
@@ -118,22 +118,22 @@ def average(data: Array, case: KernelCase) -> Array:
 
 
 def select(case: KernelCase) -> Array:
-    """Choose elements of two quantised tensors, and quantise them anew."""
+    """Select elements of two quantised tensors, and quantise the result."""
     chosen = np.where(case.array(0), numbers_of(case, 1), numbers_of(case, 4))
     return quantized(case, chosen, 7, case.array(1).dtype)
 
 
 def concat(case: KernelCase) -> Array:
-    """Join quantised tensors, whose scales and zero points follow each of them."""
+    """Concatenate quantised tensors; each input is followed by its scale and zero point."""
     parts = [numbers_of(case, port) for port in range(2, len(case.inputs), 3)]
     if not parts:
-        raise UnsupportedCase("there is nothing to join")
+        raise UnsupportedCase("there are no tensors to concatenate")
     joined = np.concatenate(parts, normalize_axis(case.attributes.integer("axis"), parts[0].ndim))
     return quantized(case, joined, 0, case.array(1).dtype)
 
 
 def convolution(case: KernelCase) -> Array:
-    """Convolve quantised data, whose channels may be the last axis."""
+    """Convolve quantised data; channels may be the last axis."""
     is_last = case.attributes.boolean("channels_last", False)
     plain = with_attributes(case, channels_last=None)
     if not is_last:
@@ -164,7 +164,7 @@ def _integer_product(
 
 
 def integer_product_to_float(case: KernelCase) -> Array:
-    """Multiply matrices of integers less their zero points, and the product by two scales."""
+    """Multiply matrices of integers after subtracting zero points; multiply the product by two scales."""
     left, right, left_scale, right_scale = case.arrays(4)
     require_kind(WHOLE, left, right)
     total = _integer_product(case, left, right, (4, 5), is_of_rows=False)
@@ -189,7 +189,7 @@ def dynamically_quantized_product(case: KernelCase) -> Array:
 
 
 def gemm(case: KernelCase) -> Array:
-    """Multiply quantised matrices, add integers, and quantise the result if there is a scale for it."""
+    """Multiply quantised matrices and add integers; quantise the result if there is a scale for it."""
     left, right = case.array(0), case.array(3)
     require_kind(WHOLE, left, right)
     is_turned = [case.attributes.boolean(name, False) for name in ("transA", "transB")]
@@ -206,7 +206,7 @@ def gemm(case: KernelCase) -> Array:
 
 
 def attention(case: KernelCase) -> tuple[Array, ...]:
-    """Project a quantised input by quantised weights to query, key and value, and attend."""
+    """Project a quantised input with quantised weights to query, key and value, and attend."""
     left, right, bias, left_scale, right_scale = case.arrays(5)
     require_kind(WHOLE, left, right)
     total = _integer_product(case, left, right, (6, 7))
@@ -219,7 +219,7 @@ def attention(case: KernelCase) -> tuple[Array, ...]:
 
 
 def unpack(packed: Array, bits: int) -> Array:
-    """Return the numbers in bytes along the last axis, those in low bits first."""
+    """Return the numbers packed in bytes along the last axis; low bits come first."""
     if bits not in {1, 2, 4, 8} or packed.dtype != np.uint8:
         raise UnsupportedCase(f"numbers of {bits} bits in {packed.dtype} are not computed")
     shifts = np.arange(0, _BYTE, bits, dtype=np.uint8)
@@ -230,7 +230,7 @@ def unpack(packed: Array, bits: int) -> Array:
 def _block_parameters(
     case: KernelCase, scales: int, points: int, shape: tuple[int, ...], bits: int
 ) -> tuple[Array, Array]:
-    """Return scales and zero points of a shape; packed zero points begin anew in each row."""
+    """Return scales and zero points of a shape; each row of packed zero points begins with a new byte."""
     factors = widen(case.array(scales)).reshape(shape)
     if not case.has(points):
         return factors, np.asarray(factors.dtype.type(1 << bits - 1))
@@ -241,7 +241,7 @@ def _block_parameters(
 
 
 def _low_precision(data: Array, block: int) -> Array:
-    """Round blocks of rows to 8 bits, as a runtime may if the accuracy level is 4."""
+    """Round blocks of rows to 8 bits, as runtimes may with accuracy level 4."""
     size = data.shape[-1]
     padded = np.pad(data, [(0, 0)] * (data.ndim - 1) + [(0, -size % block)])
     blocks = padded.reshape(*data.shape[:-1], -1, block)
@@ -254,9 +254,9 @@ _LEVEL_OF_8_BITS = 4
 
 
 def product_of_few_bits(case: KernelCase) -> Array:
-    """Multiply by a matrix of 2, 4 or 8 bits [columns, blocks, bytes], with a scale for each block.
+    """Multiply by a matrix of 2, 4 or 8 bits, [columns, blocks, bytes], with a scale for each block.
 
-    Accuracy level 4 lets a runtime round the left matrix to 8 bits: f32 is rounded so, f64 is not.
+    With accuracy level 4 a runtime may round the left matrix to 8 bits: here f32 is rounded, f64 is not.
     """
     data, packed = case.arrays(2)
     require_kind(REAL, data)
@@ -301,11 +301,11 @@ _NF4 = (
     0.24611230194568634, 0.33791524171829224, 0.44070982933044434, 0.5626170039176941, 0.7229568362236023,
     1.0,
 )  # fmt: skip
-"""The numbers of 4 bits that bitsandbytes defines; those of FP4 follow with the sign in the highest bit."""
+"""The numbers of NF4, a 4-bit type of bitsandbytes, by their code."""
 
 
 def product_of_4_bit_floats(case: KernelCase) -> Array:
-    """Multiply by a matrix of 4-bit floats in blocks, each with its greatest magnitude: FP4 or NF4."""
+    """Multiply by a matrix of 4-bit floats (FP4 or NF4) in blocks, each with its largest magnitude."""
     data, packed, greatest = case.arrays(3)
     require_kind(REAL, data, greatest)
     rows, columns, block = (case.attributes.integer(name) for name in ("K", "N", "block_size"))
@@ -323,7 +323,7 @@ def product_of_4_bit_floats(case: KernelCase) -> Array:
 
 
 def gather_blocks(case: KernelCase) -> Array:
-    """Gather elements of data that is quantised in blocks; an index out of range gives zeros."""
+    """Gather elements of data that is quantised in blocks; an index out of range returns zeros."""
     data, indices, scales = case.arrays(3)
     require_kind(WHOLE, indices)
     axis, along = (

@@ -266,7 +266,10 @@ def mean_variance_normalization(case: KernelCase) -> Array:
 
 
 def normalize_l2(case: KernelCase) -> Array:
-    """Divide by the Euclidean norm along axes. `eps` is added to the sum of squares, or its minimum."""
+    """Divide by the Euclidean norm along axes.
+
+    By `eps_mode`, `eps` is added to the sum of squares, or is the minimum of that sum.
+    """
     data = case.array(0)
     require_kind(REAL, data)
     axes = normalize_axes(case.integers(1, may_be_scalar=True), data.ndim)

@@ -22,7 +22,7 @@ from ir_scatter.ops.general_kernels.boxes import descending, suppress
 
 
 def arg_extreme(function: Any) -> Kernel:
-    """Return the kernel for the position of an extreme along an axis: the first or last of equal elements."""
+    """Return the kernel of ArgMax or ArgMin; of equal elements the first or the last counts."""
 
     def kernel(case: KernelCase) -> Array:
         data = case.array(0)

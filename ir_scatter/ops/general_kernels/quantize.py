@@ -115,7 +115,7 @@ def dequantize_linear(case: KernelCase) -> Array:
 
 
 def dynamic_quantize_linear(case: KernelCase) -> tuple[Array, ...]:
-    """Quantise to u8, with scale and zero point from the range of data extended to 0."""
+    """Quantise to u8. Scale and zero point follow from the smallest and largest element, and 0."""
     data = case.array(0)
     require_kind(REAL, data)
     if data.dtype != np.float32:

@@ -395,11 +395,11 @@ def extract_patches(case: KernelCase) -> Array:
 # Colours.
 
 _FROM_YUV = np.array([[1.164, 0.0, 1.596], [1.164, -0.391, -0.813], [1.164, 2.018, 0.0]])
-"""Rows: red, green, blue; columns: brightness less 16, and the two colour planes less 128."""
+"""Rows: red, green, blue. Columns: brightness minus 16, and the two colour planes minus 128."""
 
 
 def from_planes(type: str) -> Kernel:
-    """Return the kernel that converts the planes of a picture, in one tensor or several, to colours."""
+    """Return the kernel that converts YUV planes of an image, in one tensor or several, to RGB or BGR."""
     is_joined, is_reversed = type.startswith("NV12"), type.endswith("BGR")
 
     def kernel(case: KernelCase) -> Array:

@@ -1,6 +1,8 @@
 """Kernels that pool regions of interest of feature maps [batch, channels, rows, columns].
 
-A region of interest is [left, top, right, bottom]; some operators put the number of its batch in front.
+A region of interest is [left, top, right, bottom]; for some operators the number of its batch precedes these.
+A bin is a part of a region that becomes one output element. A sample is a place between elements whose value
+is interpolated.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,16 +15,17 @@ from ir_scatter.core.shapes import show
 from ir_scatter.ops.general_kernels.base import REAL, KernelCase, UnsupportedCase, narrow, require_kind, widen
 
 _ROI = 5
-"""Numbers of a region with its batch."""
+"""Number of columns of a region with its batch."""
 
 
 class Samples(NamedTuple):
-    """Places along one dimension of a picture, between two elements.
+    """Samples along one dimension of an image.
 
     Attributes:
-        low: the position of the element before each place; high: that after it.
-        share: how far each place is from `low`, 0 to 1.
-        is_inside: whether the place counts.
+        low: the position of the element before each sample.
+        high: the position of the element after it.
+        share: the distance of each sample from `low`, 0 to 1.
+        is_inside: whether the sample counts.
     """
 
     low: Array
@@ -32,7 +35,7 @@ class Samples(NamedTuple):
 
 
 def make_samples(places: Array, size: int) -> Samples:
-    """Return the neighbours of places; those within 1 of the picture belong to its border."""
+    """Return the neighbours of samples. A sample at most 1 outside of the image belongs to its border."""
     is_inside = (places >= -1) & (places <= size)
     clipped = np.clip(np.where(is_inside, places, 0), 0, max(size - 1, 0))
     low = np.floor(clipped).astype(np.int64)
@@ -40,7 +43,7 @@ def make_samples(places: Array, size: int) -> Samples:
 
 
 def _averaging(samples: Samples, size: int, bins: int, type: np.dtype[Any]) -> Array:
-    """Return the matrix [bins, size] that interpolates all samples of a bin, and averages them."""
+    """Return the matrix [bins, size] that interpolates and averages the samples of each bin."""
     matrix = np.zeros((bins, size), np.result_type(type, np.float32))
     count = max(samples.low.size // bins, 1)
     rows = np.repeat(np.arange(bins), samples.low.size // bins)
@@ -64,7 +67,7 @@ def _corners(picture: Array, rows: Samples, columns: Samples) -> list[tuple[Arra
 
 
 def align(case: KernelCase) -> Array:
-    """Compute RoiAlign: average, or the maximum, of samples that are interpolated in each bin."""
+    """Compute RoiAlign: the average, or the maximum, of interpolated samples in each bin."""
     data, regions, batches = case.arrays(3)
     require_kind(REAL, data, regions)
     height, width, scale, mode, is_aligned, before = _align_attributes(case)
@@ -97,7 +100,7 @@ def align(case: KernelCase) -> Array:
 
 
 def _align_attributes(case: KernelCase) -> tuple[int, int, float, str, bool, float]:
-    """Return height, width, scale and mode, whether corners are shifted, and by how much before scaling."""
+    """Return height, width, scale, mode, whether corners are shifted, and the shift before scaling."""
     attributes = case.attributes
     mode = attributes.text("mode", "avg" if case.is_onnx else None, {"avg", "max"})
     scale = attributes.number("spatial_scale", 1.0)
@@ -121,7 +124,7 @@ def _checked_batches(batches: Array, count: int) -> list[int]:
 
 
 def _places(start: Any, size: Any, bins: int, ratio: int) -> Array:
-    """Return the places of all samples of all bins along one dimension."""
+    """Return the positions of all samples of all bins along one dimension."""
     length = size / bins
     count = ratio or max(int(np.ceil(length)), 0)
     steps = (np.arange(count) + start.dtype.type(0.5)) * length / max(count, 1)
@@ -129,7 +132,7 @@ def _places(start: Any, size: Any, bins: int, ratio: int) -> Array:
 
 
 def _maximum(case: KernelCase, picture: Array, samples: list[Samples], height: int, width: int) -> Array:
-    """Return maxima over bins: in ONNX of the four weighted neighbours, in an IR of their sum, or 0."""
+    """Return maxima over bins: in ONNX of the four weighted neighbours, in OpenVINO of their sum, or 0."""
     parts = [elements * weight for elements, weight in _corners(picture, *samples)]
     values: Any = np.maximum.reduce(parts) if case.is_onnx else sum(parts)
     rows, columns = (each.low.size // bins for each, bins in zip(samples, (height, width), strict=True))
@@ -163,7 +166,7 @@ def align_rotated(case: KernelCase) -> Array:
 
 
 def _interpolated(picture: Array, rows: Array, columns: Array) -> Array:
-    """Return [channels, ...]: a picture between its elements; places more than 1 outside give 0."""
+    """Interpolate an image at some positions, [channels, ...]; positions more than 1 outside result in 0."""
     first, second = make_samples(rows, picture.shape[1]), make_samples(columns, picture.shape[2])
     is_inside = first.is_inside & second.is_inside
     total: Any = 0
@@ -178,7 +181,7 @@ def _interpolated(picture: Array, rows: Array, columns: Array) -> Array:
 
 
 def _rounded(numbers: Array) -> Array:
-    """Round halves away from 0."""
+    """Round to integers, halves away from 0."""
     return np.asarray(np.copysign(np.floor(np.abs(numbers) + 0.5), numbers))
 
 
@@ -190,7 +193,7 @@ def _pooled_size(case: KernelCase) -> list[int]:
 
 
 def _regions(case: KernelCase) -> tuple[Array, Array, list[int]]:
-    """Return data, regions [n, 5] in a type that holds them, and the batch of each."""
+    """Return data, regions [n, 5] in a sufficiently wide type, and the batch of each region."""
     data, regions = case.arrays(2)
     require_kind(REAL, data, regions)
     if regions.ndim != 2 or regions.shape[1] != _ROI or data.ndim != 4:
@@ -200,7 +203,7 @@ def _regions(case: KernelCase) -> tuple[Array, Array, list[int]]:
 
 
 def pool(case: KernelCase) -> Array:
-    """Compute ROIPooling, and MaxRoiPool of ONNX: the maximum of each bin, or one interpolated element."""
+    """Compute ROIPooling, and ONNX's MaxRoiPool: the maximum of each bin, or one interpolated element."""
     data, boxes, batches = _regions(case)
     height, width = _pooled_size(case)
     scale = boxes.dtype.type(case.attributes.number("spatial_scale", 1.0))
@@ -215,7 +218,7 @@ def pool(case: KernelCase) -> Array:
 
 
 def _pool_maxima(picture: Array, region: Array, height: int, width: int) -> Array:
-    """Return maxima of the bins of a region of whole numbers; 0 where a bin is empty."""
+    """Return maxima of the bins of a region with integer corners; 0 for an empty bin."""
     output = np.zeros((len(picture), height, width), picture.dtype)
     bounds = []
     for axis, bins in ((1, height), (0, width)):
@@ -235,7 +238,7 @@ def _pool_maxima(picture: Array, region: Array, height: int, width: int) -> Arra
 
 
 def _spread_places(start: Any, end: Any, bins: int, size: int) -> Array:
-    """Return `bins` places from a start to an end, given as shares of a dimension; one is in the middle."""
+    """Return `bins` evenly spaced positions between two fractions of a dimension; a single bin is centred."""
     most = start.dtype.type(size - 1)
     if bins == 1:
         return np.array([start.dtype.type(0.5) * (start + end) * most])
@@ -259,7 +262,7 @@ def _pool_bilinear(picture: Array, region: Array, height: int, width: int) -> Ar
 
 
 def pool_position_sensitive(case: KernelCase) -> Array:
-    """Compute PSROIPooling: each bin of a region has channels of its own."""
+    """Compute PSROIPooling: each bin of a region has its own channels."""
     data, boxes, batches = _regions(case)
     channels, size = case.attributes.integer("output_dim"), case.attributes.integer("group_size")
     scale = boxes.dtype.type(case.attributes.number("spatial_scale"))
@@ -294,7 +297,7 @@ def _average_of_bins(picture: Array, region: Array, scale: Any, channels: int, s
 
 
 def _mean_of_shares(case: KernelCase, picture: Array, region: Array, channels: int, size: int) -> Array:
-    """Return means over the spatial bins of one interpolated element of each."""
+    """Return the mean over the spatial bins; each bin contributes one interpolated element."""
     columns, rows = (case.attributes.integer(f"spatial_bins_{side}", 1) for side in "xy")
     grouped = picture.reshape(rows * columns, channels, *picture.shape[1:])
     lengths = (region[2:] - region[:2]) / np.array([columns, rows], region.dtype)
@@ -313,7 +316,7 @@ def _mean_of_shares(case: KernelCase, picture: Array, region: Array, channels: i
 
 
 def pool_deformable(case: KernelCase) -> Array:
-    """Compute DeformablePSROIPooling: bins with channels of their own, which an input moves."""
+    """Compute DeformablePSROIPooling: bins have their own channels, and an input moves them."""
     data, boxes, batches = _regions(case)
     channels, size = case.attributes.integer("output_dim"), case.attributes.integer("group_size", 1)
     bins = [case.attributes.integer(f"spatial_bins_{side}", 1) for side in "yx"]
@@ -342,7 +345,7 @@ def pool_deformable(case: KernelCase) -> Array:
 
 
 def _mean_inside(picture: Array, places: Sequence[Array]) -> Any:
-    """Return the mean of the places that are at most half an element outside; 0 if there are none."""
+    """Return the mean of the samples that are at most half an element outside; 0 without any."""
     kept = [
         np.clip(each[(each >= -0.5) & (each <= size - 0.5)], 0, size - 1)
         for each, size in zip(places, picture.shape[1:], strict=True)

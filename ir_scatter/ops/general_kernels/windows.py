@@ -375,7 +375,7 @@ def deformable_convolution(case: KernelCase) -> Array:
 
 
 def deformable_convolution_ir(case: KernelCase) -> Array:
-    """Compute DeformableConvolution of an IR; unless pads are interpolated, places outside give zeros."""
+    """Compute OpenVINO's DeformableConvolution; places outside are zero unless pads are interpolated."""
     data, offsets, weights = case.arrays(3)
     type, rank = data.dtype, data.ndim - 2
     parts, groups = (case.attributes.integer(name, 1) for name in ("deformable_group", "group"))
@@ -398,7 +398,7 @@ def deformable_convolution_ir(case: KernelCase) -> Array:
 
 
 def _held_inside(windows: Windows, sizes: Sequence[int], offsets: Array, parts: int) -> tuple[Array, Array]:
-    """Return offsets whose places do not pass the last element, and a mask of the places inside."""
+    """Return offsets that keep places at or before the last element, and a mask of the places inside."""
     batch = offsets.shape[0]
     moves = offsets.reshape(batch, parts, prod(windows.kernel), 2, *windows.counts).copy()
     inside = np.ones((batch, parts, prod(windows.kernel), *windows.counts), np.bool_)
@@ -412,7 +412,7 @@ def _held_inside(windows: Windows, sizes: Sequence[int], offsets: Array, parts: 
 
 
 def binary_convolution(case: KernelCase) -> Array:
-    """Compute BinaryConvolution: count where signs of data and bits of weights agree, less where not."""
+    """Compute BinaryConvolution: the number of signs that match the weights' bits, minus all others."""
     data, weights = case.array(0), case.array(1)
     case.attributes.text("mode", None, {"xnor-popcount"})
     bits = widen(weights)

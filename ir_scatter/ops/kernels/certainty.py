@@ -4,18 +4,15 @@ A hit is an update of an element; a candidate is an update that may be the final
 `rounding_bound` depends on the values:
 
 - A sum is exact in any order if every partial sum is a number of the type. That holds if the values are
-multiples
-  of a power of two (as integers are), and the sum of all values of one sign fits the significand.
-- Otherwise the error of an addition is at most half a *spacing*, the distance between the numbers of the type
-near
-  the largest partial sum. For few additions the bound is the sum of these errors. For many it has two parts:
-  the error if rounding were random (the root of the count times the spacing), and the systematic error, the
-  *drift*. If a sum is a multiple of the spacing, the error of adding x is that of rounding x to the spacing,
-  for any sum; the errors of equal values have one direction. The drift is the largest total of such errors
-  over neighbouring updates, in the order of the indices, of the values or of their magnitudes.
+  multiples of a power of two (as integers are), and the sum of all values of one sign fits the significand.
+- Otherwise the error of an addition is at most half a *spacing*, the distance between the numbers of the
+  type near the largest partial sum. For few additions the bound is the sum of these errors. For many it has
+  two parts: the error if rounding were random (the root of the count times the spacing), and the systematic
+  error, the *drift*. If a sum is a multiple of the spacing, the error of adding x is that of rounding x to
+  the spacing, for any sum; the errors of equal values have one direction. The drift is the largest total of
+  such errors over neighbouring updates, in the order of the indices, of the values or of their magnitudes.
 - A product whose odd parts fit the significand is exact too. Otherwise every factor that is not a power of
-two adds
-  a relative error. That is small enough to detect a lost factor, unless the factor is very near 1.
+  two adds a relative error. That is small enough to detect a lost factor, unless the factor is very near 1.
 
 `counted_bound` depends only on the number of values and their magnitudes. Scaled by the ratio of precisions
 it is also valid for a computation in a coarser precision.
@@ -46,6 +43,7 @@ _LEVELS = 4
 _RUN = 1 << 15
 """Approximate number of updates whose drift is computed at a time."""
 _F64_DIGITS = 53
+"""Bits of the significand of f64."""
 
 
 def count_hits(

@@ -29,9 +29,10 @@ OTHER = "other"
 """The kind of a body whose node is not If, Loop or Scan."""
 
 Call: TypeAlias = tuple[int, ...]
-"""A chain of calls to a function, outermost first: the number of each call among the calls of its function.
+"""A call chain: the calls that lead from the main graph to a function, outermost first.
 
-() outside of functions. A function that is called twice has the calls 0 and 1.
+A call is the number of its node among all calls of the same function, such as 0 and 1. () outside of
+functions.
 """
 
 
@@ -62,9 +63,9 @@ class TappedGraph:
         return graphs
 
     def contexts(self) -> "Iterator[tuple[Call, list[tuple[TappedGraph, Call]]]]":
-        """Yield (call chain, surrounding graphs) for each call chain that leads to this graph.
+        """Yield each call chain that leads to this graph, with the surrounding graphs.
 
-        The surrounding graphs are (graph, call chain) pairs, outermost first, and include the calling graphs.
+        These are (graph, its own call chain), from the main graph inwards, across calls.
         """
         chain = self.around()
         if chain[0].kind == MAIN:
@@ -137,8 +138,7 @@ def add_taps(
 ) -> Loaded:
     """Add model outputs for the inputs and outputs of tapped nodes; model inputs need none.
 
-    With `loops_join` the runtime concatenates the scan outputs of a Loop, which must have at least rank 2.
-    The specification requires stacking on a new axis.
+    `loops_join` adapts them to a runtime that concatenates scan outputs of a Loop instead of stacking them.
     """
     tapper = _Tapper(model, feeds, loops_join)
     tapper.loaded.taps += [tapper.tap(tap, bodies) for tap in taps]

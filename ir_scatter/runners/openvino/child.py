@@ -240,7 +240,7 @@ def _folded(node: Any) -> Array:
 
 
 def _first_unfolded(node: Any) -> Any:
-    """Return a node that was not folded although all its inputs are constants, upstream of `node`."""
+    """Return the first node upstream of `node` that was not folded although all its inputs are constants."""
     while True:
         sources = (value.get_node() for value in node.input_values())
         deeper = next((source for source in sources if source.get_type_name() != _CONSTANT), None)

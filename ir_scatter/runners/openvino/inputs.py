@@ -84,9 +84,10 @@ def output_names(model: Any) -> list[str]:
 def _with_inputs(names: list[list[str]], graph: Any) -> list[list[str]]:
     """Return the names of each Parameter, with the name of the ONNX input added.
 
-    OpenVINO removes nodes without effect, such as Dropout, and renames the input before such a node to the
-    node's output. Parameters usually have the order of the inputs. Otherwise the node's output must depend on
-    a single input.
+    OpenVINO removes nodes without effect, such as Dropout, and gives the input before such a node the name of
+    the node's output. So the input's own name is restored: by position, if Parameters and inputs have the
+    same
+    order, else by searching the input upstream of that output.
 
     Raises:
         Failure: several inputs are possible.
