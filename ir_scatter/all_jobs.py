@@ -2,9 +2,10 @@
 
 from ir_scatter import doctor, lint
 from ir_scatter.compare import request
+from ir_scatter.convert import fixes
 from ir_scatter.jobs import child, model_runs
 
-OWNERS = (lint, request, doctor, model_runs)
+OWNERS = (lint, fixes, request, doctor, model_runs)
 """The modules that register jobs."""
 
 handlers = child.handlers

@@ -1,9 +1,10 @@
 """Runs probes (test inputs) of known defects on devices, and compares the results with the records."""
 
 import platform
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
+from contextvars import copy_context
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -13,12 +14,14 @@ from ir_scatter.cases.case import Case
 from ir_scatter.cases.from_probe import case_of
 from ir_scatter.cases.judge import judge
 from ir_scatter.cases.workshop import Workshop
+from ir_scatter.compare.phases import begin
 from ir_scatter.core.arrays import Array, same_bits
 from ir_scatter.core.atomic_write import Output, replace_files
 from ir_scatter.core.errors import Error, UsageError
 from ir_scatter.core.instructions import UNKNOWN, instruction_set
 from ir_scatter.core.parameters import Parameter
 from ir_scatter.core.temporary import temporary_folder
+from ir_scatter.core.words import counted
 from ir_scatter.defects import all_defects
 from ir_scatter.defects.base import Defect, Probe, Result
 from ir_scatter.defects.evidence import (
@@ -97,8 +100,8 @@ def _answers(workshop: Workshop, runner: Runner, case: Case, probe: Probe) -> It
 
     Answers are produced lazily, in groups of `_IN_A_ROW` runs.
     """
-    for begin in range(0, probe.times, _IN_A_ROW):
-        cases = [case] * min(probe.times - begin, _IN_A_ROW)
+    for start in range(0, probe.times, _IN_A_ROW):
+        cases = [case] * min(probe.times - start, _IN_A_ROW)
         yield from workshop.stream(runner, cases, threads=probe.threads, keeps_states=probe.keeps_state)
 
 
@@ -164,7 +167,6 @@ class Diagnosis:
 
 def examine(
     names: Sequence[str] = (),
-    tell: Callable[[str], object] | None = None,
     record: Path | None = None,
     executor: Executor | None = None,
     *,
@@ -175,7 +177,6 @@ def examine(
 
     Args:
         names: names of runners as for `compare`; empty for all.
-        tell: called with the name of each device before its result is awaited.
         record: a file of records to which the results are added.
         executor: runs the probes elsewhere.
         directory: resolves names of runners; in a fleet they may begin with the name of a machine.
@@ -192,8 +193,7 @@ def examine(
             job = Job("doctor", (rest,), machine=machine)
             futures.append((f"{machine}/{rest}".lstrip("/"), used_executor.submit(job, (rest,))))
         for name, future in futures:
-            if tell is not None:
-                tell(name)
+            begin(name)
             try:
                 device, release, row = future.result()
                 is_lost = False
@@ -285,11 +285,14 @@ def _probe_in_parallel(
     def work(process: Runner) -> None:
         with suppress(IndexError):
             while True:
-                results.update(probe_defects(process, [waiting.pop()], unanswered))
+                defect = waiting.pop()
+                finished = max(len(defects) - len(waiting) - len(processes), 0)
+                begin(f"{runner.name}: {finished} of {counted(len(defects), 'known defect')}")
+                results.update(probe_defects(process, [defect], unanswered))
 
     with ThreadPoolExecutor(len(processes)) as pool:
         try:
-            for future in [pool.submit(work, process) for process in processes]:
+            for future in [pool.submit(copy_context().run, work, process) for process in processes]:
                 future.result()
         finally:
             waiting.clear()

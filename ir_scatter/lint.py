@@ -68,13 +68,33 @@ class FileResult:
     neighbourhoods: "Mapping[Location, Neighbourhood]" = field(default_factory=dict)
     proofs: Mapping[str, int] = field(default_factory=dict)
     proofs_by_names: int = 0
+    by_target: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    """(scope of a node, code of a known defect) by device and release, if several are compared."""
+
+
+class KnownFindings(NamedTuple):
+    """What a baseline says of a run.
+
+    Attributes:
+        accepted: findings that it accepts, which the report leaves out.
+        gone: findings that it accepts, and that the checked files no longer have.
+    """
+
+    accepted: int
+    gone: int
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The results of one run, in the order in which files were named."""
+    """The results of one run, in the order in which files were named.
+
+    Attributes:
+        files: their results.
+        known: what the baseline says; None without one.
+    """
 
     files: tuple[FileResult, ...]
+    known: KnownFindings | None = None
 
     def diagnostics(self) -> list[Diagnostic]:
         return [diagnostic for file in self.files for diagnostic in file.diagnostics]
@@ -119,6 +139,22 @@ class Options:
     """Devices and releases whose known defects are reported, as the user writes them: "GPU@2025.4"."""
     given: tuple[str, ...] = ()
 
+    def may_report(self, code: str) -> bool:
+        """Return whether a run with these options could report a finding with this code."""
+        from ir_scatter.defects import by_code
+        from ir_scatter.portability import concerns, portability_to
+
+        is_selected = code.startswith(code_prefixes(self.select) or ("",))
+        if self.min_severity is not Severity.NOTE or not is_selected:
+            return False
+        if code.startswith(code_prefixes(self.ignore)):
+            return False
+        if (defect := by_code().get(code)) is not None:
+            return bool(self.targets) and any(
+                concerns(target, defect) for target in portability_to(self.targets).targets
+            )
+        return bool(self.targets) or code != by_name()["untested-device"].code
+
 
 def check_files(
     sources: Sequence[Source],
@@ -127,6 +163,7 @@ def check_files(
     jobs: int = 1,
     executor: Executor | None = None,
     seen: Callable[[FileResult], object] | None = None,
+    job: str = "validate",
 ) -> list[FileResult]:
     """Check files in several processes or by an executor; return results in the order of the files.
 
@@ -136,6 +173,7 @@ def check_files(
         jobs: number of processes.
         executor: replaces these processes, for example by a fleet.
         seen: called with each result.
+        job: the registered function that checks a file, with the arguments of `check_file`.
 
     Returns:
         One result per file, except for files that were lost with the connection to their worker.
@@ -147,7 +185,7 @@ def check_files(
         with suppress(Exception):  # if a package is broken, the result of each file will say so
             import ir_scatter.formats.onnx.reader  # noqa: F401  # once, not in each process
     with local(jobs) if executor is None else nullcontext(executor) as pool:
-        futures = [pool.submit(Job("validate", (source, options), source.path)) for source in sources]
+        futures = [pool.submit(Job(job, (source, options), source.path)) for source in sources]
         for source, future in zip(sources, futures, strict=True):
             try:
                 checked.append(future.result())
@@ -229,6 +267,18 @@ def _check(name: str, source: Source, options: Options) -> FileResult:
         result = replace(result, proofs=count_proofs(model, check.facts))
     if options.targets:
         result = replace(result, proofs_by_names=count_declared(model, check.facts))
+    if len(options.targets) > 1:
+        from ir_scatter.portability import nodes_by_target, portability_to
+
+        codes, ignored = code_prefixes(options.select) or ("",), code_prefixes(options.ignore)
+        result = replace(
+            result,
+            by_target=nodes_by_target(
+                check,
+                portability_to(options.targets).targets,
+                lambda code: code.startswith(codes) and not code.startswith(ignored),
+            ),
+        )
     if not options.with_neighbourhoods:
         return result
     from ir_scatter.analysis.neighbourhood import neighbourhoods  # imported here, as only pictures need it
@@ -353,8 +403,13 @@ class Baseline:
         self.folder = Path(path).resolve().parent  # paths in the baseline file are relative to its folder
         self._accepted = Counter(accepted or {})
 
-    def new_in(self, report: Report) -> Report:
-        """Return the report without accepted findings; findings of unreadable files all remain."""
+    def new_in(self, report: Report, options: Options | None = None) -> Report:
+        """Return the report without accepted findings; unreadable files keep all findings.
+
+        Args:
+            report: of all findings.
+            options: those of the run, as findings that it does not look for are not gone.
+        """
         remaining, files = Counter(self._accepted), []
         for file in report.files:
             new = []
@@ -365,12 +420,52 @@ class Baseline:
                 else:
                     new.append(diagnostic)
             files.append(replace(file, diagnostics=tuple(new)))
-        return Report(tuple(files))
+        accepted = self._accepted.total() - remaining.total()
+        gone = self._gone(remaining, report, options or Options())
+        return Report(tuple(files), KnownFindings(accepted, gone.total()))
+
+    def without_gone(self, report: Report, options: Options) -> "Baseline":
+        """Return a baseline without the findings that are gone; `report` is of all findings."""
+        found = Counter(self.key(each) for file in report.files for each in file.diagnostics)
+        gone = self._gone(self._accepted - found, report, options)
+        return Baseline(str(self.folder / "baseline"), self._accepted - gone)
+
+    def _gone(self, remaining: "Counter[_Key]", report: Report, options: Options) -> "Counter[_Key]":
+        """Return accepted findings that the run looked for in vain, or whose file no longer exists."""
+        read_paths = {self._path(file.path) for file in report.files if file.is_readable}
+        named_paths = {self._path(file.path) for file in report.files}
+        return Counter(
+            {
+                key: count
+                for key, count in remaining.items()
+                if count > 0
+                and options.may_report(key[0])
+                and (
+                    key[1] in read_paths
+                    or (key[1] not in named_paths and not os.path.lexists(self.folder / key[1]))
+                )
+            }
+        )
 
     def key(self, diagnostic: Diagnostic) -> _Key:
-        path = os.path.relpath(diagnostic.location.path, self.folder).replace(os.sep, "/")
         name = diagnostic.node.name if diagnostic.node else ""
-        return diagnostic.code, path, diagnostic.location.scope, name
+        return diagnostic.code, self._path(diagnostic.location.path), diagnostic.location.scope, name
+
+    def _path(self, path: str) -> str:
+        return os.path.relpath(path, self.folder).replace(os.sep, "/")
+
+    def text(self) -> str:
+        """Return the text of its file."""
+        findings = [
+            {"code": code, "path": path, "scope": scope, "node": node, "count": count}
+            for (code, path, scope, node), count in sorted(self._accepted.items())
+            if count
+        ]
+        return json.dumps({"schema": _SCHEMA, "findings": findings}, indent=2, ensure_ascii=True) + "\n"
+
+    def __len__(self) -> int:
+        """Return the number of accepted findings."""
+        return self._accepted.total()
 
 
 def read_baseline(path: str) -> Baseline:
@@ -402,13 +497,8 @@ def read_baseline(path: str) -> Baseline:
     return Baseline(path, accepted)
 
 
-def baseline_text(report: Report, path: str) -> str:
-    """Return the text of a baseline file at `path` that accepts all findings of a report."""
+def baseline_of(report: Report, path: str) -> Baseline:
+    """Return a baseline at `path` that accepts every finding of a report."""
     key = Baseline(path).key
     readable = [file for file in report.files if file.is_readable]
-    counts = Counter(key(diagnostic) for file in readable for diagnostic in file.diagnostics)
-    findings = [
-        {"code": code, "path": file, "scope": scope, "node": node, "count": count}
-        for (code, file, scope, node), count in sorted(counts.items())
-    ]
-    return json.dumps({"schema": _SCHEMA, "findings": findings}, indent=2, ensure_ascii=True) + "\n"
+    return Baseline(path, Counter(key(diagnostic) for file in readable for diagnostic in file.diagnostics))

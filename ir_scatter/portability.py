@@ -18,7 +18,7 @@ from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef, Part, Sev
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.files import cache_folder
 from ir_scatter.core.model import Graph, Model
-from ir_scatter.core.parameters import Parameter
+from ir_scatter.core.parameters import Invocation, Parameter
 from ir_scatter.core.words import counted
 from ir_scatter.defects import all_defects, by_code
 from ir_scatter.defects.base import Defect, Meeting, Result, Stage
@@ -84,7 +84,7 @@ def find_targets(texts: Sequence[str]) -> tuple[Target, ...]:
             installed = next(iter(runner.versions.values()), "")
             targets[Target(plain_name(runner.name), release[1] if release else installed)] = None
     if not targets:
-        expected = "CPU, GPU or another device that `ir-scatter devices` lists"
+        expected = f"CPU, GPU or another device that `{Invocation('devices', {})}` lists"
         raise UsageError(f"{Parameter('targets')} names no device, expected {expected}")
     return tuple(targets)
 
@@ -354,6 +354,31 @@ def meetings(
                 yield from ((scatter, graph, met) for met in portability.met(scatter, broken))
 
 
+def nodes_by_target(
+    check: Check, targets: Sequence[Target], is_meant: Callable[[str], bool] = lambda code: True
+) -> dict[str, tuple[tuple[str, str], ...]]:
+    """Return which nodes of a model each target gets wrong or refuses: {target: (scope, code of a defect)}.
+
+    Args:
+        check: a check of the model.
+        targets: from `find_targets`.
+        is_meant: returns whether a defect counts, by its code.
+    """
+    maximum = check.facts.max_elements
+    return {
+        str(target): tuple(
+            sorted(
+                {
+                    (scatter.node.scope, met.defect.code)
+                    for scatter, _, met in meetings(check.model, Portability([target]), maximum, check=check)
+                    if is_meant(met.defect.code)
+                }
+            )
+        )
+        for target in targets
+    }
+
+
 def diagnose(
     model: Model,
     portability: Portability,
@@ -424,10 +449,10 @@ def _diagnostic(scatter: ScatterNode, met: Met, graph: Graph, severity: Severity
         None if index is None else spec.ports[index].name,
         index,
         graph.calls,
-        None,
+        defect.fixed_by,
         node.graph.span_of(node, part),
         defect.name.replace("-", " "),
-        str(defect.avoid),
+        defect.avoid,
     )
 
 

@@ -13,6 +13,7 @@ from ir_scatter.core.errors import CannotWrite, UsageError
 from ir_scatter.core.files import STANDARD_INPUT, STDIN_NAME, Source, find_files
 from ir_scatter.core.model import Model
 from ir_scatter.core.suggestions import why_missing
+from ir_scatter.formats.other_files import in_folder
 from ir_scatter.reading import files_beside, read
 from ir_scatter.settings import find_settings
 from ir_scatter_cli.output import is_device, say
@@ -24,7 +25,8 @@ def find_sources(paths: Sequence[str], exclude: Sequence[str] = ()) -> tuple[Sou
         raise UsageError(f"{STANDARD_INPUT} cannot be mixed with other paths")
     files = find_files(tuple(paths), tuple(exclude))
     for folder in files.empty_folders:
-        say(f"{folder}: no .xml or .onnx file in this folder")
+        other_file = in_folder(folder)
+        say(f"{folder}: no .xml or .onnx file in this folder{other_file and f'; {other_file}'}")
     return files.sources
 
 

@@ -50,7 +50,7 @@ def _inspect(source: Source, stdin_format: str | None, verbose: bool) -> Inspect
         model = read_model(source.path, stdin_format)
     except UnreadableModel as error:
         if source.is_named or error.is_model:
-            return Inspection(path, None, (), error.message)
+            return Inspection(path, None, (), error.advice)
         if verbose:
             say(f"{path}: skipped: {error.message}")
         return None

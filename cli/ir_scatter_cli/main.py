@@ -87,7 +87,8 @@ class _LazyGroup(click.Group):
 
             words = [*_COMMANDS, "--help", "--version"]
             is_file = os.path.exists(name) or name.lower().endswith((".xml", ".onnx"))
-            guess = f" (did you mean ir-scatter validate {name}?)" if is_file else did_you_mean(name, words)
+            meant = f"ir-scatter validate {name}" if is_file else _MEANT_COMMANDS.get(name.lower(), "")
+            guess = f" (did you mean {meant}?)" if meant else did_you_mean(name, words)
             raise exits.WrongUsage(f"there is no command {name!r}{guess}, expected {', '.join(_COMMANDS)}")
         return super().resolve_command(ctx, args)
 
@@ -155,11 +156,21 @@ _MEANT = {
 """
 
 
+_MEANT_COMMANDS = {
+    **dict.fromkeys(("check", "lint", "verify", "analyze"), "validate"),
+    **dict.fromkeys(("show", "list", "ls", "info", "print"), "inspect"),
+    **dict.fromkeys(("diff", "benchmark", "accuracy"), "compare"),
+    **dict.fromkeys(("fix", "rewrite", "export", "optimize", "transform"), "convert"),
+    **dict.fromkeys(("infer", "eval", "evaluate", "execute"), "run"),
+    **dict.fromkeys(("docs", "man", "describe"), "explain"),
+}
+"""Commands of other tools, with those that do the same here."""
+
+
 def _meant(option: str, command: click.Command) -> str:
-    """Return " (did you mean --for?)" for an option of other tools that has another name here; else ""."""
+    """Return "--for" for an option of other tools that has another name here; else ""."""
     known = {name for parameter in command.params for name in parameter.opts}
-    near = next((name for name in _MEANT.get(option, ()) if name in known), None)
-    return f" (did you mean {near}?)" if near else ""
+    return next((name for name in _MEANT.get(option, ()) if name in known), "")
 
 
 def _show(error: click.ClickException) -> None:
@@ -174,7 +185,12 @@ def _show(error: click.ClickException) -> None:
     if isinstance(error, click.NoSuchOption) and context is not None and context.parent is None:
         message += "; options of a command come after its name"
     elif isinstance(error, click.NoSuchOption) and context is not None:
-        message += _meant(error.option_name, context.command)
+        if meant := _meant(error.option_name, context.command):
+            message = f"No such option '{error.option_name}' (did you mean {meant}?)"
+    elif message.startswith("Got unexpected extra argument") and context is not None:
+        arguments = [param for param in context.command.params if isinstance(param, click.Argument)]
+        names = " ".join(str(argument.metavar) for argument in arguments) or "no arguments"
+        message += f"; {context.info_name} accepts {names}"
     click.echo(without_commands(f"Error: {message}"), err=True)
     if context is not None:
         click.echo(f"Try '{context.command_path} --help'.", err=True)

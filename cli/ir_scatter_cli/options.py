@@ -303,6 +303,7 @@ _SHARED: dict[str, dict[str, Any]] = {
         "choices": _STDIN_FORMATS,
         "callback": lambda _, __, value: _STDIN_FORMATS.get(value),
     },
+    "-q, --quiet": {"help": "Show no progress."},
     "-v, --verbose": {"help": "List the files that were skipped."},
     "--given TEXT...": {"help": 'Condition that inputs satisfy, "position in 0..15"; repeatable, or @FILE.'},
     "--input-range NAME=LOW..HIGH...": {"help": "Generate numbers of this input in this range; repeatable."},

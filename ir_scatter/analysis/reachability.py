@@ -198,6 +198,10 @@ class Reachability:
         self._by_scope: dict[tuple[str, object], list[Reach]] = {}
         self._copies: dict[tuple[str, object], list[Node]] = {}
         self._folding: dict[Value, Folding] = {}
+        self._needed: dict[Node, list[Value]] = {}
+        """Values besides the results of its bodies without which a loop or an If is not folded. The first
+        condition of a loop with a constant trip count is not one of them: OpenVINO's GPU plugin unrolls the
+        loop whatever that condition is."""
         self._main_inputs = {main.value(input.key) for input in main.inputs}
         flows = self._bind(main)
         roots = [main.value(output.key) for output in main.outputs]
@@ -461,13 +465,15 @@ class Reachability:
                     self._stacked.add((node, place))
             controls = [argument(nested.trips), argument(nested.condition)]
             controls.append(None if nested.goes_on is None else results[nested.goes_on])
+            needed = controls[::2] if has_constant_count else controls
+            self._needed[node] = [value for value in needed if value is not None]
             self._conditions[node] = [value for value in controls if value is not None]
             self._enter(flow, node, body, reason)
             yield body
             return
         calls = nested.branches if isinstance(nested, Choice) else {None: nested}
         condition = argument(nested.condition) if isinstance(nested, Choice) else None
-        self._conditions[node] = [] if condition is None else [condition]
+        self._conditions[node] = self._needed[node] = [] if condition is None else [condition]
         for truth, call in calls.items():
             body = call.body
             for input, number in zip(body.inputs, call.inputs, strict=True):
@@ -699,8 +705,8 @@ class Reachability:
             return [] if binding.outer is None else [binding.outer]
         if node is None:
             return []
-        results = self._results.get((node, value.output), [])
-        return [*_inputs(node), *results]
+        results = self._results.get((node, value.output))
+        return _inputs(node) if results is None else [*self._needed.get(node, ()), *results]
 
     def _fold(self, value: Value) -> Folding:
         """Return whether a value can be computed before the model runs, given the folding of its sources."""

@@ -41,7 +41,7 @@ from ir_scatter.compare.measure import (
     Verdict,
     measure,
 )
-from ir_scatter.compare.result import NUMPY, Guarded
+from ir_scatter.compare.result import Guarded
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.dataflow import Call, Choice, Key, Repeat
 from ir_scatter.core.element_types import dtype
@@ -68,6 +68,7 @@ from ir_scatter.ops.kernels.apply import scatter
 from ir_scatter.ops.kernels.certainty import count_hits
 from ir_scatter.ops.lookup import Lookup
 from ir_scatter.ops.spec import Reduction, Role
+from ir_scatter.runners.defaults import NUMPY
 
 COMPUTED = np.int64(-1)
 """Origin of an element that was, or may have been, computed from a contested element: any value is

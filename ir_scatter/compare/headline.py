@@ -10,7 +10,6 @@ from ir_scatter.compare.measure import Verdict
 from ir_scatter.compare.request import ComparedModels
 from ir_scatter.compare.result import (
     NOT_COMPUTED,
-    NUMPY,
     SAVED,
     Compared,
     Comparison,
@@ -21,6 +20,7 @@ from ir_scatter.compare.result import (
 )
 from ir_scatter.core.words import counted, listed
 from ir_scatter.runners.base import Outcome, Status
+from ir_scatter.runners.defaults import NUMPY
 
 _MOST_NAMES = 3
 """Maximum runners, nodes or bodies named in a sentence; further ones are only counted."""

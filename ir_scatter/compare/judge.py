@@ -40,7 +40,6 @@ from ir_scatter.compare.pairing import Pairing, in_one_type
 from ir_scatter.compare.phases import begin, case_of
 from ir_scatter.compare.result import (
     NOT_COMPUTED,
-    NUMPY,
     SAVED,
     CompareSettings,
     Comparison,
@@ -68,7 +67,7 @@ from ir_scatter.formats import dataflow_of
 from ir_scatter.ops.general import random_types
 from ir_scatter.portability import hidden_by_taps
 from ir_scatter.runners.base import OTHER_FORMAT, Execution, Outcome, Status, Tap
-from ir_scatter.runners.defaults import TAPS
+from ir_scatter.runners.defaults import NUMPY, TAPS
 
 Feeds = Mapping[str, Array]
 

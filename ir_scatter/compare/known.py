@@ -15,11 +15,11 @@ from pathlib import PurePath
 from typing import NamedTuple
 
 from ir_scatter import runners
-from ir_scatter.compare.result import NUMPY, SAVED, Compared, Comparison, Guarded, Lead, Level, Relation
+from ir_scatter.compare.result import SAVED, Compared, Comparison, Guarded, Lead, Level, Relation
 from ir_scatter.core.dataflow import Choice, Dataflow, Key
 from ir_scatter.core.errors import Error
 from ir_scatter.core.model import Model, Node
-from ir_scatter.core.parameters import Invocation, Text
+from ir_scatter.core.parameters import Invocation
 from ir_scatter.core.words import counted, listed
 from ir_scatter.defects import all_defects, by_code
 from ir_scatter.defects.base import Result, Symptom
@@ -30,6 +30,7 @@ from ir_scatter.ops.lookup import find, is_scatter
 from ir_scatter.portability import Met, Portability, concerns, meetings
 from ir_scatter.rules.index_values import index_out_of_range, negative_index
 from ir_scatter.runners.base import OTHER_FORMAT, Outcome, Status, plain_name
+from ir_scatter.runners.defaults import NUMPY
 
 _MOST_NAMES = 3
 """Maximum nodes named in a line; further ones are only counted."""
@@ -395,9 +396,7 @@ def next_steps(lead: Lead) -> list[NextStep]:
     if lead.codes and lead.is_fixed:
         return [NextStep("fix", fix_of(lead))]
     if lead.codes:
-        avoid = [by_code()[code].avoid for code in lead.codes]
-        texts = [text.for_model(lead.model) if isinstance(text, Text) else text for text in avoid]
-        return [NextStep("to avoid it", None, str(text)) for text in texts if str(text)]
+        return [NextStep("to avoid it", None, by_code()[code].advice(lead.model)) for code in lead.codes]
     device = {"on": runners.short(lead.runner)}
     steps = list[NextStep]()
     if lead.status is Status.OK:

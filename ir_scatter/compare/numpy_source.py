@@ -21,7 +21,6 @@ from ir_scatter.compare.guard import (
     Watcher,
     watch_partially,
 )
-from ir_scatter.compare.result import NUMPY
 from ir_scatter.compare.rounding import MODEL_TYPES, Precision, Roundings, measure_rounding
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.dataflow import Key
@@ -32,6 +31,7 @@ from ir_scatter.evaluate.model import Computed, Program, Sketch, check_feeds, ma
 from ir_scatter.inputs.coverage import OptionalBody, optional_bodies
 from ir_scatter.ops.lookup import scatter_types
 from ir_scatter.runners.base import Outcome, Status
+from ir_scatter.runners.defaults import NUMPY
 from ir_scatter.version import versions
 
 _MOST_ENDS = 3

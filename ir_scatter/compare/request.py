@@ -12,7 +12,7 @@ from ir_scatter import runners
 from ir_scatter.compare.extract import extract
 from ir_scatter.compare.nodes import nodes_by_tap, tolerance_names
 from ir_scatter.compare.phases import Interrupted, begin, within
-from ir_scatter.compare.result import NUMPY, Compared, CompareSettings, Relation
+from ir_scatter.compare.result import Compared, CompareSettings, Relation
 from ir_scatter.compare.run import compare
 from ir_scatter.compare.snapshot import save
 from ir_scatter.core.arrays import Array
@@ -30,6 +30,7 @@ from ir_scatter.jobs import Executor, Gone, Job, NotDone, register
 from ir_scatter.jobs.local import local
 from ir_scatter.reading import read
 from ir_scatter.runners.base import Availability, Runner
+from ir_scatter.runners.defaults import NUMPY
 from ir_scatter.version import versions
 
 if TYPE_CHECKING:
@@ -363,7 +364,7 @@ def compare_file(
         raise
     except UnreadableModel as error:
         is_no_model = not (source.is_named or error.is_model)
-        return None if is_no_model else NotCompared(source.path, error.message, is_unreadable=True)
+        return None if is_no_model else NotCompared(source.path, error.advice, is_unreadable=True)
     except Error as error:
         message = str(error).removeprefix(f"{source.path}: ")
         return NotCompared(source.path, message, is_unreadable=False)

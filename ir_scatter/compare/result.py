@@ -20,10 +20,7 @@ from ir_scatter.core.words import counted, listed
 from ir_scatter.evaluate.certainty import DetailedResult
 from ir_scatter.ops.spec import NEGATIVE_INDEX, Reduction
 from ir_scatter.runners.base import OTHER_FORMAT, Availability, NodeFacts, Outcome, Status
-from ir_scatter.runners.defaults import PRECISION, TAP_MEMORY, TAPS, TIME_LIMIT
-
-NUMPY = "numpy"
-"""The name of the NumPy evaluator among runners."""
+from ir_scatter.runners.defaults import NUMPY, PRECISION, TAP_MEMORY, TAPS, TIME_LIMIT
 
 SAVED = "saved:"
 """Prefix of the name of a runner whose results were loaded from a folder."""

@@ -36,7 +36,6 @@ from ir_scatter.compare.pairing import Pairing, pair
 from ir_scatter.compare.phases import Interrupted, begin, case_of
 from ir_scatter.compare.result import (
     NOT_COMPUTED,
-    NUMPY,
     Compared,
     CompareSettings,
     Comparison,
@@ -56,6 +55,7 @@ from ir_scatter.inputs.coverage import Coverage
 from ir_scatter.inputs.model import Drawn
 from ir_scatter.reading import read
 from ir_scatter.runners.base import Availability, NodeFacts, Outcome, Runner, Status, Tap, Tapped
+from ir_scatter.runners.defaults import NUMPY
 
 Feeds = Mapping[str, Array]
 

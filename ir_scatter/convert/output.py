@@ -14,6 +14,7 @@ from ir_scatter.core.parameters import Parameter
 from ir_scatter.core.suggestions import why_missing
 from ir_scatter.formats import FORMATS
 from ir_scatter.formats.base import IR
+from ir_scatter.formats.other_files import is_other_suffix
 
 _IR_SUFFIX = FORMATS[IR].suffix
 
@@ -106,8 +107,15 @@ def demand_destination(model: Model, output: str, *, is_ir: bool, overwrite: boo
     """Check that an output can be written, before any other work."""
     path = Path(output)
     if is_ir and not is_ir_path(output):
-        was = "an IR cannot become an ONNX model" if output.lower().endswith(".onnx") else f"it is {output!r}"
+        was = (
+            "an IR cannot become an ONNX model"
+            if output.lower().endswith(".onnx")
+            else f"the output is {output!r}"
+        )
         raise UsageError(f"{was}, expected an output that ends in {_IR_SUFFIX}")
+    if not is_ir and is_other_suffix(output):
+        suffixes = " or ".join(format.suffix for format in FORMATS.values())
+        raise UsageError(f"the output is {output!r}, expected a name that ends in {suffixes}")
     if not output or output.endswith(os.sep) or path.is_dir():
         raise UsageError(f"{output!r} is a folder, expected the name of a file")
     sources = source_files(model)

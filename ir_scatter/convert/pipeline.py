@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from ir_scatter.analysis.conditions import Condition, judge
 from ir_scatter.analysis.scatter_node import ScatterNode, scatter_nodes
 from ir_scatter.analysis.signature import signature
+from ir_scatter.compare.phases import in_turn
 from ir_scatter.convert.conversion import DEFAULT_CASES, Conversion, Converted, Refused, Verified
 from ir_scatter.convert.output import source_files
 from ir_scatter.convert.rewriter import Rewriter, Rewritten
@@ -18,7 +19,7 @@ from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef, Severity
 from ir_scatter.core.errors import UnreadableModel, UsageError
 from ir_scatter.core.memory import collector_paused
 from ir_scatter.core.model import ONNX, OPENVINO, Function, Model, Node, OpKey
-from ir_scatter.core.parameters import Parameter
+from ir_scatter.core.parameters import Invocation, Parameter
 from ir_scatter.core.suggestions import did_you_mean
 from ir_scatter.core.words import counted
 from ir_scatter.ops.lookup import SPECS, find, scatter_types
@@ -163,7 +164,7 @@ def convert(
                 for candidate in exposed
                 if id(candidate.node) not in planned
             ]
-        for candidate, target, own_opset in tasks:
+        for candidate, target, own_opset in in_turn(tasks, "nodes"):
             node, scatters = candidate
             own_guard = guard_kind if guard is not None and candidate in exposed else None
             better = lessened.get(id(node))
@@ -449,7 +450,8 @@ def _matching(
         ]
         if not named:
             guess = did_you_mean(pattern, [name for both in names for name in both])
-            raise UsageError(f"no scatter node is named {pattern!r}{guess}; `ir-scatter inspect` lists them")
+            lister = Invocation("inspect", {})
+            raise UsageError(f"no scatter node is named {pattern!r}{guess}; `{lister}` lists them")
         chosen.update(named)
     return [candidates[at] for at in sorted(chosen)]
 

@@ -39,7 +39,7 @@ def risks_of(
             continue
         origin = origins.scope(scatter.node.scope)
         name = origins.names.get(origin, scatter.node.name)
-        advice = "; ".join(filter(None, (met.defect.remains, str(met.defect.avoid))))
+        advice = "; ".join(filter(None, (met.defect.remains, met.defect.advice())))
         if origin in prices:
             advice = f"{Parameter('at_any_cost')} avoids it, at {prices[origin]}; or {advice}"
         for target, _ in met.on_targets:

@@ -77,6 +77,14 @@ class UnreadableModel(Error):
         self.format: str | None = None
         self.help = ""
 
+    @property
+    def advice(self) -> str:
+        """The message, and how to fix it."""
+        return "; ".join(filter(None, (self.message, self.help)))
+
+    def __str__(self) -> str:
+        return brief(f"{self.location.path}: {self.advice}", LONGEST_MESSAGE)
+
 
 class BadFeed(UsageError):
     """An input of a model is missing, superfluous, or of a shape or type that the model does not accept."""

@@ -45,6 +45,10 @@ class Invocation(NamedTuple):
     def __str__(self) -> str:
         return _spelling[-1](self)
 
+    def for_model(self, path: str) -> "Invocation":
+        """Return the call with a model, and a new file beside it that the result is written to."""
+        return self._replace(models=(path,), written_to=f"NEW{PurePath(path).suffix}")
+
 
 class Text:
     """A text that contains parameters or calls; they are spelled when the text is read."""
@@ -55,17 +59,6 @@ class Text:
 
     def __str__(self) -> str:
         return self.template.format(*self.parts)
-
-    def for_model(self, path: str) -> "Text":
-        """Return the text with a model, and a file to write, in calls that have none."""
-        new = f"NEW{PurePath(path).suffix}"
-        parts = [
-            part._replace(models=(path,), written_to=new)
-            if isinstance(part, Invocation) and not part.models
-            else part
-            for part in self.parts
-        ]
-        return Text(self.template, *parts)
 
 
 Spelling: TypeAlias = "Callable[[Parameter | Invocation], str]"

@@ -14,7 +14,7 @@ from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import EVERYTHING, Fact
 from ir_scatter.core.diagnostics import Part, Severity
 from ir_scatter.core.model import Value
-from ir_scatter.core.parameters import Text
+from ir_scatter.core.parameters import Invocation, Parameter
 from ir_scatter.core.shapes import Shape, element_count
 from ir_scatter.ops.names import OperatorName
 from ir_scatter.ops.spec import Role
@@ -99,7 +99,7 @@ class Symptom(StrEnum):
         verb="differ from run to run",
         does="gives results that may change from run to run",
         result=Result.WRONG,
-        group="wrong values",
+        group="results that may change from run to run",
         style="nondeterministic",
         meaning="The same inputs give different results.",
         is_of_numbers=True,
@@ -314,6 +314,8 @@ class Defect:
             even if they are computed earlier.
         near: similar cases that the runtime computes correctly.
         avoid: how to avoid the defect, in a sentence without a full stop.
+        fixed_by: the arguments with which `convert` makes a node safe, whatever its form; None if that
+            depends on the form of the node.
         per_model: severity of one diagnostic for all nodes of a model that it may affect at run time; None
             for one diagnostic per node.
         depends_on_instructions: whether the result of a probe may differ between processors with different
@@ -335,7 +337,8 @@ class Defect:
     symptom: Symptom
     probes: tuple[Probe, ...]
     near: tuple[Probe, ...] = ()
-    avoid: str | Text = ""
+    avoid: str = ""
+    fixed_by: tuple[Parameter, ...] | None = None
     per_model: Severity | None = None
     depends_on_instructions: bool = False
     may_crash: bool = False
@@ -353,9 +356,22 @@ class Defect:
         """The names of the rules that its probes break; affected nodes may break them as well."""
         return frozenset([probe.breaks for probe in self.probes if probe.breaks])
 
+    def word_of(self, result: Result | None) -> str:
+        """Return a result of its probes in words: "varies" if results change, which need not be wrong."""
+        is_varying = self.symptom is Symptom.NONDETERMINISTIC and result is Result.WRONG
+        return "varies" if is_varying else str(result)
+
     def may_repeat(self, result: Result, other: Result | None) -> bool:
         """Return whether repeating a probe that gave `other` may give `result`."""
         return result.is_like(other) or (self.may_crash and {result, other} == {Result.CRASHED, Result.WRONG})
+
+    def advice(self, model: str = "") -> str:
+        """Return how to work around it, with the call that does so, if there is one for all nodes."""
+        if self.fixed_by is None:
+            return self.avoid
+        arguments = {parameter.name: parameter.value for parameter in self.fixed_by}
+        call = Invocation("convert", arguments)
+        return f"{self.avoid} (`{call.for_model(model) if model else call}`)"
 
     def __call__(self, affects: Affects) -> "Defect":
         return replace(self, affects=affects, text=cleandoc(affects.__doc__ or ""))

@@ -132,7 +132,8 @@ def invariant_updated_in_place(scatter: ScatterNode) -> Meeting | None:
     Slice of everything, Transpose in the same order, Tile by 1, Pad by 0, Broadcast to the same shape, Gather
     of every position, arithmetic with 0 or 1 that changes nothing, a concatenation of all parts of a Split or
     of all slices, a part of a Split along the first dimension, an If with a constant condition, and other
-    scatter nodes. With dynamic dimensions Slice, Broadcast and Gather do copy. Roll, Relu, Abs and any other
+    scatter nodes. With dynamic dimensions Broadcast and Gather do copy, and so do Slice and StridedSlice
+    unless they begin at 0 and have no end (9223372036854775807, or masked). Roll, Relu, Abs and any other
     computation always do.
     """
     loop = _loop_around(scatter)

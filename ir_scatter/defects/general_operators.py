@@ -18,6 +18,7 @@ class MissingKernel(NamedTuple):
         measured: the release and device of the measurement, and what happened.
         input: number of the input whose type matters: for Select, one after the condition.
         least_rank: minimum rank of the output for which this holds.
+        rank_of_input: the only rank of that input for which this holds; None for all ranks.
     """
 
     operator: str
@@ -25,6 +26,7 @@ class MissingKernel(NamedTuple):
     measured: str
     input: int = 0
     least_rank: int = 0
+    rank_of_input: int | None = None
 
 
 _IN_ONNXRUNTIME = "1.32.0, CPU: NOT_IMPLEMENTED when a model of this node alone is loaded, opsets 13, 18, 25"
@@ -84,7 +86,7 @@ _GPU: Mapping[str, frozenset[str]] = {
     "Concat": _RARE_ON_GPU | {"string"},
     "Convert": frozenset({"u2", "f4e2m1", "string"}),
     "GatherND": _RARE_ON_GPU | {"i8", "u8", "boolean", "i4", "u4"},
-    "FloorMod": _RARE_ON_GPU | {"i8", "i16", "i32", "i64"},
+    "FloorMod": _RARE_ON_GPU | {"f32", "f16", "i8", "i16", "i32", "i64"},
     "Negative": _RARE_ON_GPU | {"u4", "u8", "u16", "u32", "u64"},
 }
 """Element types that OpenVINO's GPU plugin refuses or computes incorrectly, by general operator."""
@@ -111,6 +113,12 @@ MISSING_KERNELS: Mapping[str, tuple[MissingKernel, ...]] = {
             "Select", _SMALL_TYPES | {"bf16", "boolean", "i16", "u16", "u64"}, _IN_ONNXRUNTIME, input=1
         ),
         *(MissingKernel(operator, types, _IN_ONNXRUNTIME) for operator, types in _ONNXRUNTIME.items()),
+        MissingKernel(
+            "NonZero",
+            frozenset({"f32", "f16", "i32", "i64", "u8", "boolean"}),
+            "1.32.0, CPU: gives shape [1, n] for a 0-D number, instead of [0, n]",
+            rank_of_input=0,
+        ),
     ),
 }
 """The general operators that a device lacks, by the long name of the runner.
@@ -119,8 +127,10 @@ CPU plugin: every operator that rewrites emit was measured in 21 types and ranks
 and dynamic shapes. u1 and nf4, which NumPy does not have, were only compiled. Subtract of u8 and u4 stops at
 0 there; the rewrites avoid that. GPU plugin: 18 types were measured in rank 2, and seven in ranks 0 to 6,
 with static shapes; Select, Broadcast and NonZero also with bounded and dynamic ones. onnxruntime: the
-operators were loaded in every type, in three opsets, with static shapes of rank 2. Cases that were not
-measured have no row, but may fail as well.
+operators were loaded in every type, in three opsets, with static shapes of rank 2; in 13 types and opset 18
+they were run with ranks 0 to 6 and 8, of which only NonZero depends on the rank. Cases that were not measured
+have no row, but may fail as well. Concat of f4e2m1 on the CPU plugin has a row, though it is right if shapes
+are static and each input fills whole bytes.
 """
 
 ADDS_IN_F32 = frozenset({"openvino:GPU"})
@@ -179,6 +189,9 @@ def missing_kernels(fragment: Fragment, runner: str) -> Iterator[str]:
                 continue
             rank = None if new.output.shape is None else len(new.output.shape)
             is_large = not row.least_rank or (rank is not None and rank >= row.least_rank)
-            if source.element_type.name in row.types and is_large:
+            rank_of_input = None if source.shape is None else len(source.shape)
+            is_of_rank = row.rank_of_input in {None, rank_of_input}
+            if source.element_type.name in row.types and is_large and is_of_rank:
                 size = f" with {rank} dimensions" if row.least_rank else ""
+                size = size if row.rank_of_input is None else f" with {rank_of_input} dimensions"
                 yield f"{row.operator} of {source.element_type.name}{size}"

@@ -9,7 +9,7 @@ from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.errors import Error
 from ir_scatter.core.model import OPENVINO, Model, Node
-from ir_scatter.core.parameters import Invocation, Text
+from ir_scatter.core.parameters import Parameter
 from ir_scatter.core.shapes import Dim, Shape, element_count, is_static, lowest, static
 from ir_scatter.defects.base import (
     Defect,
@@ -58,6 +58,8 @@ _MOST_PARTS = 1000
 """Maximum values upstream of indices that are searched for a negative constant."""
 _NEGATED_TWICE = ("Negative", "Negative")
 """Operators that together leave data unchanged, although the plugin computes each of them."""
+_CONVERTED_INPUTS = ("f16", "f64")
+"""Element types of inputs that the plugin converts to f32, if it computes in f32."""
 _BEFORE_FILLED = 2
 """To raise a tensor's rank, the plugin inserts dimensions of 1 after this many leading dimensions."""
 
@@ -96,7 +98,8 @@ def _is_kept(scatter: ScatterNode) -> Ternary:
 
     It replaces a node that writes nothing by its data, except for ScatterElementsUpdate of opset 12 and ONNX.
     It keeps such a node if its data is an input, and its output an output, of its graph. It may keep one
-    whose data comes from a node with several outputs, or is also an output. Constant data is folded.
+    whose data comes from a node with several outputs, or is also an output. Constant data is folded. An input
+    of a type that the plugin converts does not count as one, because a Convert follows it.
     """
     data, layout = scatter.data, scatter.spec.layout
     is_plain = scatter.spec.key.domain == OPENVINO and len(scatter.spec.reductions) <= 1
@@ -111,7 +114,8 @@ def _is_kept(scatter: ScatterNode) -> Ternary:
     source, unknown = data.value.producer, Ternary(None, "OpenVINO keeps a node that writes nothing")
     if source is None or source.type == _PARAMETER:
         is_main = scatter.facts.model is None or scatter.node.graph is scatter.facts.model.graph
-        return Ternary(True) if is_main and is_graph_output else unknown
+        is_converted = element_type_is(scatter, *_CONVERTED_INPUTS).truth is not False
+        return Ternary(True) if is_main and is_graph_output and not is_converted else unknown
     is_lone = len(source.outputs) == 1 and not _is_graph_output(source) and not _may_vanish(source)
     return Ternary(False) if is_lone else unknown
 
@@ -255,7 +259,7 @@ def index_types_refused(scatter: ScatterNode) -> Meeting | None:
             before=("Abs",),
         ),
     ),
-    avoid="run `ir-scatter convert M --for GPU -o NEW`, which makes it ScatterElementsUpdate",
+    avoid="convert it to ScatterElementsUpdate",
 )
 def reduction_of_tuples_refused(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's GPU plugin supports ScatterNDUpdate only without a reduction: it "is not supported".
@@ -290,9 +294,8 @@ def reduction_of_tuples_refused(scatter: ScatterNode) -> Meeting | None:
         Probe("one-element", "ScatterNDUpdate-15", (1,), [[-1]], (1,), None),
         Probe("positive", "ScatterNDUpdate-15", (2, 3), [[1, 2]], (1,), None),
     ),
-    avoid=Text(
-        "add the size to negative indices before the node (`{}`)", Invocation("convert", {"guard": "wrap"})
-    ),
+    avoid="add the size to negative indices before the node",
+    fixed_by=(Parameter("guard", "wrap"),),
     per_model=Severity.WARNING,
 )
 def negative_tuples_written_elsewhere(scatter: ScatterNode) -> Meeting | None:
@@ -460,8 +463,9 @@ def constant_rows(scatter: ScatterNode) -> Meeting | None:
     If a node has both, their elements do not correspond. This matters for data of ScatterUpdate, for all
     inputs of ScatterElementsUpdate, and for ScatterNDUpdate for data, updates, and indices that are a single
     tuple. It does not happen if an input of the model has a dynamic shape. The first element of data is
-    always right, and so are equal updates of ScatterNDUpdate. If data and updates of ScatterElementsUpdate
-    are such constants, the updates are written in order from the first position on.
+    always right, and so are equal updates of ScatterNDUpdate, and a single tuple whose coordinates after the
+    first have dimensions of 1. If data and updates of ScatterElementsUpdate are such constants, the updates
+    are written in order from the first position on.
 
     The output may become 2-D: if another operator reads it, the run fails with "Unexpected elements count for
     output tensor" or "Unexpected layout of input memory", or the process crashes.
@@ -476,6 +480,8 @@ def constant_rows(scatter: ScatterNode) -> Meeting | None:
     meet_again = rows == [Role.INDICES, Role.UPDATES] and element_count(scatter.data_shape) == 1
     if not rows or meet_again or layout is Layout.SEQUENCE or element_count(indices) == 0:
         return None
+    if layout is Layout.TUPLES and rows == [Role.INDICES] and _has_one_coordinate(scatter):
+        return None
     is_elsewhere = Ternary(True)
     array = scatter.index_array
     if layout is Layout.ELEMENTS and rows == [Role.DATA] and element_count(indices) == 1:
@@ -488,6 +494,14 @@ def constant_rows(scatter: ScatterNode) -> Meeting | None:
     conditions = [is_elsewhere, _is_all_static(scatter)]
     meeting = meets(f"{rows[0].value} is a 1-D constant", conditions, rows[0])
     return meeting and meeting._replace(is_likely=conditions[1].truth is True)
+
+
+def _has_one_coordinate(scatter: ScatterNode) -> bool:
+    """Return whether only the first coordinate of a 1-D index can be other than 0, which the plugin reads."""
+    data, indices = scatter.data_shape, scatter.indices_shape
+    if data is None or indices is None or len(indices) != 1 or not isinstance(indices[0], int):
+        return False
+    return element_count(data[1 : indices[0]]) == 1
 
 
 def _are_equal(scatter: ScatterNode, role: Role) -> bool:

@@ -9,7 +9,7 @@ from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import EVERYTHING
 from ir_scatter.analysis.symbolic import is_always_in_range, is_never_negative, range_conditions
 from ir_scatter.core.diagnostics import Severity
-from ir_scatter.core.parameters import Invocation, Text
+from ir_scatter.core.parameters import Parameter
 from ir_scatter.core.shapes import UNKNOWN_DIM, Dim, element_count, lowest
 from ir_scatter.core.words import listed
 from ir_scatter.defects.base import Defect, Meeting, Probe, Stage, Symptom, Ternary, rank_of
@@ -26,7 +26,7 @@ _ROW, _ROW_SIZE = "row", 64
 _ROW_TYPES = ("i16", "i32", "i64", "u16", "u32", "u64")
 _MOST_CONDITIONS = 3
 """Maximum conditions, listed in a finding, under which indices stay in range; `contract` lists all."""
-_CLAMP = Text("limit indices to their range (`{}`)", Invocation("convert", {"guard": "clamp"}))
+_CLAMP = (Parameter("guard", "clamp"),)
 
 
 def _outside(form: Probe) -> Iterator[Probe]:
@@ -62,7 +62,8 @@ _FORMS = (
         Probe("elements-ends", "ScatterElementsUpdate-12", (4,), [-4, 3], (2,), 0),
         Probe("tuples-ends", "ScatterNDUpdate-3", (4, 3), [[0], [3]], (2, 3), None),
     ),
-    avoid=_CLAMP,
+    avoid="limit indices to their range",
+    fixed_by=_CLAMP,
     per_model=Severity.WARNING,
     reads=EVERYTHING,
 )
@@ -90,7 +91,8 @@ def index_out_of_range_taken(scatter: ScatterNode) -> Meeting | None:
         if plain.name != _ROW and not (plain.name == Layout.ELEMENTS and form.name.endswith(_BELOW))
     ),
     near=(Probe("legal", "ScatterNDUpdate-3", (4, 3), [[3]], (1, 3), None, threads=1),),
-    avoid=Text(f"{_CLAMP.template}, or run with at least two threads (INFERENCE_NUM_THREADS)", *_CLAMP.parts),
+    avoid="run with at least two threads (INFERENCE_NUM_THREADS), or limit indices to their range",
+    fixed_by=_CLAMP,
     per_model=Severity.WARNING,
 )
 def refusal_lost_on_one_thread(scatter: ScatterNode) -> Meeting | None:

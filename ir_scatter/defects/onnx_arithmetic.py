@@ -148,7 +148,7 @@ def complex_refused(scatter: ScatterNode) -> Meeting | None:
     strikes=Stage.COMPILE,
     probes=tuple(map(_cache, _NOT_CACHED)),
     near=(_cache("f16"),),
-    avoid="convert it to ScatterElements (`ir-scatter convert`), or keep the cache in f16",
+    avoid="convert it to ScatterElements, or keep the cache in f16",
     reads=_READS,
 )
 def types_of_caches_refused(scatter: ScatterNode) -> Meeting | None:

@@ -151,7 +151,7 @@ _ELEMENTS = Probe("elements", "ScatterElements-18", (8, 64), (_MANY, 64), (_MANY
             for word in ("none", "max")
         ],
     ),
-    avoid="convert it to ScatterElements (`ir-scatter convert`), or run it with one thread",
+    avoid="convert it to ScatterElements, or run it with one thread",
     per_model=Severity.WARNING,
 )
 def race_of_tuples(scatter: ScatterNode) -> Meeting | None:

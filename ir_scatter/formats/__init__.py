@@ -172,10 +172,12 @@ def _read_file(path: str) -> bytes:
         message = f"cannot be read: there is not enough memory for its {Path(path).stat().st_size} bytes"
         raise UnreadableModel("unreadable-file", message, Location(path)) from None
     except (OSError, ValueError) as error:
-        reason = (getattr(error, "strerror", None) or str(error)).lower()
+        reason, help = (getattr(error, "strerror", None) or str(error)).lower(), ""
         if isinstance(error, FileNotFoundError | NotADirectoryError):
-            reason = other_files.not_a_path(path) or why_missing(path, SUFFIXES)
+            reason, help = other_files.not_a_path(path) or (why_missing(path, SUFFIXES), "")
         elif isinstance(error, IsADirectoryError):
             first = next(search(path), "")
             reason = "it is a folder, expected a model" + (f", such as {first}" if first else "")
-        raise UnreadableModel("unreadable-file", f"cannot be read: {reason}", Location(path)) from None
+        unreadable = UnreadableModel("unreadable-file", f"cannot be read: {reason}", Location(path))
+        unreadable.help = help
+        raise unreadable from None

@@ -9,7 +9,9 @@ a zip, or by its suffix.
 import re
 from collections.abc import Callable
 from pathlib import Path
+from shlex import quote
 from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
 
 from ir_scatter.core.files import LFS_HELP, is_lfs_pointer, show_lfs_pointer
 
@@ -40,6 +42,11 @@ class OtherFile(NamedTuple):
     at: int = 0
     suffixes: tuple[str, ...] = ()
     inside: str = ""
+
+    @property
+    def makes_model(self) -> bool:
+        """Whether a model can be made of it."""
+        return self.help.startswith(("export", "load", "convert", "unpack"))
 
 
 _ROWS = (
@@ -122,19 +129,40 @@ def by_name(path: str) -> Advice | None:
     return next((_advice(row, path) for row in _ROWS if suffix in row.suffixes), None)
 
 
-def not_a_path(text: str) -> str:
-    """Return an error message if a text is a URL or a name on a model hub instead of a path; else ""."""
+def not_a_path(text: str) -> Advice | None:
+    """Return what a text is that is no path: a URL or a name on a model hub; else None."""
     if text.startswith("file:/"):
-        return "this is a URL, expected the path alone"
+        return Advice("this is a URL, expected a path", f"pass {unquote(urlsplit(text).path)}")
     if _URL.match(text):
-        return "this is a URL, expected a file: download it first"
-    if _HUB.fullmatch(text) and not Path(text).parent.exists() and not Path(text).suffix:
-        return f"if this is a name on Hugging Face, download it first: hf download {text} --local-dir FOLDER"
+        return Advice("this is a URL, expected a file", "download it first")
+    is_file = Path(text).suffix[1:].isalpha()  # unlike "Llama-3.2-1B"
+    if _HUB.fullmatch(text) and not Path(text).parent.exists() and not is_file:
+        help = f"download it first: hf download {text} --local-dir FOLDER"
+        return Advice("this may be a name on Hugging Face, expected a file", help)
+    return None
+
+
+def in_folder(folder: str) -> str:
+    """Return what a file in a folder is, and how to make a model of it; "" if no file is of another kind."""
+    for path in sorted(Path(folder).iterdir()):
+        for row in _ROWS:
+            if path.suffix.lower() in row.suffixes and row.makes_model:
+                return f"{path.name} is {row.title}: {_help(row, str(path))}"
     return ""
 
 
+def is_other_suffix(path: str) -> bool:
+    """Return whether files with this suffix are of another kind."""
+    return any(Path(path).suffix.lower() in row.suffixes for row in _ROWS)
+
+
 def _advice(row: OtherFile, path: str) -> Advice:
-    return Advice(f"the file is {row.title}, not an OpenVINO IR or an ONNX model", row.help.format(path=path))
+    return Advice(f"the file is {row.title}, not an OpenVINO IR or an ONNX model", _help(row, path))
+
+
+def _help(row: OtherFile, path: str) -> str:
+    name = str(Path(path).parent) if Path(path).name == "saved_model.pb" else path
+    return row.help.format(path=quote(name))
 
 
 def _in_zip(data: bytes) -> OtherFile | None:

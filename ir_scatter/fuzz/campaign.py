@@ -23,6 +23,7 @@ from ir_scatter.core.errors import UsageError
 from ir_scatter.core.files import read_regular
 from ir_scatter.core.suggestions import did_you_mean
 from ir_scatter.core.temporary import temporary_folder
+from ir_scatter.core.words import counted
 from ir_scatter.formats import FORMATS
 from ir_scatter.fuzz.explain import Explainer, FuzzFinding, Lot
 from ir_scatter.fuzz.rounds import Drawer, FeatureCoverage
@@ -63,6 +64,7 @@ class FuzzPlan:
         seed: seed of all random decisions.
         values: "any", "plain" or "edge".
         is_illegal: whether each case breaks a rule.
+        is_new_only: whether reports leave out findings that known defects explain.
     """
 
     operators: tuple[OpSpec, ...]
@@ -71,6 +73,7 @@ class FuzzPlan:
     seed: int = 0
     values: str = "any"
     is_illegal: bool = False
+    is_new_only: bool = False
 
 
 class AnswerCounts(NamedTuple):
@@ -150,6 +153,12 @@ class Campaign:
         self._positions = {runner.name: first for runner in runners}
         self._drawn = Condition()
         self._is_stopped = False
+        self.is_interrupted = False
+
+    @property
+    def reported(self) -> list[FuzzFinding]:
+        """The findings of reports: all, or those that no known defect explains."""
+        return [finding for finding in self.findings if not (self.plan.is_new_only and finding.defects)]
 
     @property
     def versions(self) -> dict[str, str]:
@@ -195,8 +204,9 @@ class Campaign:
     def __str__(self) -> str:
         """Return the progress in one line."""
         pace = self.cases / max(monotonic() - self.started, 0.1)
-        progress = f"{self.cases} cases, {pace:.0f}/s, {len(self.findings)} findings"
-        return f"{progress}, {len(self.coverage.pairs)} pairs"
+        progress = f"{counted(self.cases, 'case')}, {pace:.0f}/s, {counted(len(self.findings), 'finding')}"
+        waiting = sum(explainer.waiting for explainer in self._explainers)
+        return f"{progress}, {counted(waiting, 'failure')} to examine" if waiting else progress
 
     def run(self) -> Generator[FuzzFinding, None, None]:
         """Yield each finding as soon as it is made, until the time is over or all cases are judged."""
@@ -267,7 +277,7 @@ class Campaign:
             "answers": {name: counts._asdict() for name, counts in self.answers().items()},
             "rates": self.rates.as_json(),
             "coverage": self.coverage.as_json(),
-            "findings": [finding.as_json() for finding in self.findings],
+            "findings": [finding.as_json() for finding in self.reported],
         }
 
     # One round: cases of one operator that run on every runner that supports it.

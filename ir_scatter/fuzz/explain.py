@@ -274,13 +274,16 @@ class Explainer:
         """Number of failures that were not examined, for lack of time or after an interrupt."""
         return self._unexplained
 
+    @property
+    def waiting(self) -> int:
+        """The number of failures that are not explained yet."""
+        lots = sum(len(lot.failing) + len(lot.large_failing) for lot in [*self._open])
+        return lots + sum(map(len, [*self._failures.values()]))
+
     def give_up(self) -> None:
         """End the run: count all remaining failures as unexplained."""
         with self._lock:
-            waiting = sum(map(len, self._failures.values()))
-            self._unexplained += waiting + sum(
-                len(lot.failing) + len(lot.large_failing) for lot in self._open
-            )
+            self._unexplained += self.waiting
             self._failures.clear()
             self._open.clear()
 

@@ -3,7 +3,6 @@
 import json
 import os
 import platform
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -32,6 +31,10 @@ RECORD = "finding.json"
 CASE = "case.json"
 """File name of the JSON with the facts about a case that `repro.py` and `replay` need."""
 _PROGRAM = Path(__file__).with_name("repro.py.txt")
+_SHORT_PROGRAM, _JUDGE = "repro_{}.py.txt", Path(__file__).with_name("repro_judge.py.txt")
+"""Program for one runtime that has the common element types only, and the part that all share."""
+_MOST_VALUES = 20
+"""Values of an array that a bug report shows; files beside it contain all."""
 _RAW_DTYPES = {1: "u1", 2: "u2", 4: "u4", 8: "u8"}
 
 
@@ -57,7 +60,8 @@ def write_finding(finding: FuzzFinding, folder: Path, versions: Mapping[str, str
         model = f"model{next(iter(files))}"
         about, needs = _about_case(finding, model, feeds)
         (place / CASE).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
-        (place / "repro.py").write_text(program_text(about, finding.signature, needs), encoding="utf-8")
+        program = _short_program(finding, about, needs) or program_text(about, finding.signature, needs)
+        (place / "repro.py").write_text(program, encoding="utf-8")
         (place / "report.md").write_text(_report(finding, model, versions), encoding="utf-8")
         finding.path = str(place)
         write_whole(place / RECORD, json.dumps(finding.as_json()))
@@ -173,6 +177,36 @@ def program_text(about: Mapping[str, Any], title: str, needs: str) -> str:
     return text.replace("@ABOUT@", json.dumps(about, indent=1, ensure_ascii=True))
 
 
+def _short_program(finding: FuzzFinding, about: Mapping[str, Any], needs: str) -> str:
+    """Return a program that fits a screen, "" for cases that need the long one.
+
+    It feeds and compares arrays as NumPy has them, and expects one result.
+    """
+    case, runner = finding.case, _runner_of(finding)
+    assert case is not None
+    path = Path(__file__).with_name(_SHORT_PROGRAM.format(about["runtime"]))
+    is_plain_runner = runner is not None and not runner.emulates and not runner.leaves_to and path.exists()
+    types = [*(input["type"] for input in about["inputs"].values()), about["output"]]
+    is_common = all(type["numpy"] for type in types) and case.shapes == "static" and about["is_steady"]
+    if not is_plain_runner or not is_common or finding.symptom is Symptom.HUNG:
+        return ""
+    if case.broken is None and reference(case).contested.any():
+        return ""
+    text = path.read_text(encoding="utf-8").replace("@JUDGE@", _JUDGE.read_text(encoding="utf-8").rstrip())
+    parts = {
+        "TITLE": finding.signature,
+        "NEEDS": needs,
+        "DEVICE": about["device"],
+        "MODEL": about["model"],
+        "ILLEGAL": str(about["is_illegal"]),
+        "SENTENCE": ascii(about["sentence"]),
+        "DOCUMENT": ascii(f"specification: {about['document']}"),
+    }
+    for name, part in parts.items():
+        text = text.replace(f"@{name}@", part)
+    return text
+
+
 def _report(finding: FuzzFinding, model: str, versions: Mapping[str, str]) -> str:
     """Return the text of a bug report, with the headings that the runtime's project requests."""
     case = finding.case
@@ -278,6 +312,8 @@ def type_name(array: Array) -> str:
 
 
 def _on_one_line(array: Array) -> str:
-    """Return an array as one line of text."""
-    with np.printoptions(threshold=64, linewidth=sys.maxsize):
-        return " ".join(str(array.tolist() if array.size <= 64 else array).split())
+    """Return an array as one line of text: nested lists, or its first values if there are many."""
+    if array.size <= _MOST_VALUES:
+        return " ".join(str(array.tolist()).split())
+    first = ", ".join(" ".join(str(value).split()) for value in array.reshape(-1)[:_MOST_VALUES].tolist())
+    return f"{first}, ... ({array.size} values in all)"

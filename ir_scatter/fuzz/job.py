@@ -10,7 +10,7 @@ from typing import Any
 
 from ir_scatter.core.errors import UsageError, explained
 from ir_scatter.core.files import read_regular
-from ir_scatter.core.parameters import Parameter
+from ir_scatter.core.parameters import Invocation, Parameter
 from ir_scatter.fuzz.campaign import Campaign, FuzzPlan, operators, read_report
 from ir_scatter.fuzz.explain import FuzzFinding
 from ir_scatter.fuzz.findings import RECORD, write_finding
@@ -36,6 +36,7 @@ class FuzzRequest:
         folder: the folder for findings; None to write nothing.
         resume: whether to continue from the report in the folder.
         overwrite: whether a page in the folder that fuzz did not write may be replaced.
+        new_only: whether to leave out findings that known defects explain.
     """
 
     on: Sequence[str] = ()
@@ -48,6 +49,7 @@ class FuzzRequest:
     folder: Path | None = None
     resume: bool = False
     overwrite: bool = False
+    new_only: bool = False
 
 
 DEFAULT_SECONDS = 60.0
@@ -78,7 +80,15 @@ def prepare(request: FuzzRequest, directory: Directory = HERE) -> Campaign:
         with explained(request.folder, "made"):
             request.folder.mkdir(parents=True, exist_ok=True)
     seconds = request.seconds if request.seconds is not None or request.cases is not None else DEFAULT_SECONDS
-    plan = FuzzPlan(rows, seconds, request.cases, request.seed, request.values, is_illegal=request.illegal)
+    plan = FuzzPlan(
+        rows,
+        seconds,
+        request.cases,
+        request.seed,
+        request.values,
+        is_illegal=request.illegal,
+        is_new_only=request.new_only,
+    )
     return Campaign(plan, runners, earlier)
 
 
@@ -131,7 +141,7 @@ def _available(names: Sequence[str], directory: Directory) -> list[Runner]:
         elif names:
             raise UnavailableRunner(f"{runner.name} cannot run here: {availability.why_not}")
     if not runners:
-        raise UnavailableRunner("no runtime can run here; `ir-scatter devices` says why")
+        raise UnavailableRunner(f"no runtime can run here; `{Invocation('devices', {})}` says why")
     return list(runners.values())
 
 
@@ -144,11 +154,13 @@ def run(request: FuzzRequest, campaign: Campaign) -> Generator[FuzzFinding, None
     try:
         with closing(campaign.run()) as findings:
             for finding in findings:
+                if finding not in campaign.reported:
+                    continue
                 if request.folder is not None:
                     write_finding(finding, request.folder, campaign.versions)
                 yield finding
     finally:
-        for finding in campaign.findings:
+        for finding in campaign.reported:
             # write it again: its counts have grown since
             if finding.case is not None and request.folder is not None:
                 write_finding(finding, request.folder, campaign.versions)

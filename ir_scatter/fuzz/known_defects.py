@@ -108,7 +108,8 @@ def _meetings_of_node(
 def defect_history(code: str, runner: str) -> str:
     """Describe the measured releases: "DEV105 ...: right in 2023.1.0, wrong in 2024.1.0 to 2026.4.1"."""
     spans = [
-        f"{result} in {_release_span(releases)}" for result, releases in _results_by_release(code, runner)
+        f"{by_code()[code].word_of(result)} in {_release_span(releases)}"
+        for result, releases in _results_by_release(code, runner)
     ]
     return f"{code} {by_code()[code].name}: " + (", ".join(spans) or "not measured")
 

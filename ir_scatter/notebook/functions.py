@@ -110,7 +110,10 @@ def validate(
     )  # fmt: skip
     diagnostics = check.diagnostics()
     if devices := _several(targets, "targets"):
+        from ir_scatter.convert.fixes import with_conversions
+
         diagnostics = with_defects(check, diagnostics, devices, **codes)
+        diagnostics = [*with_conversions(source, diagnostics, devices)]
     return Findings(file_result(source, diagnostics))
 
 

@@ -4,6 +4,7 @@ A runtime may skip such a node, or share the memory of input and output. The rul
 where OpenVINO's CPU plugin does, as measured.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -87,10 +88,34 @@ def taken_whole(case: ViewCase) -> InputView | None:
     has_steps = steps < len(case.shapes)
     if any("1" in str(mask) for mask in masks) or (has_steps and not case.holds_only(steps, 1)):
         return None
-    return _of_shapes(case, 0)
+    return InputView(0) if _is_unlimited(case) else _of_shapes(case, 0)
+
+
+def _is_unlimited(case: ViewCase) -> bool:
+    """Return whether a slice begins at 0 and has no end, so that it is whole whatever the sizes are.
+
+    The end is masked, or the largest number of 64 bits; measured: another end is not enough, not even the
+    largest of 32 bits.
+    """
+    if "1" in str(case.attributes.get("ellipsis_mask", "")):
+        return False
+    for port, attribute, mask, allowed in (
+        (1, "starts", "begin_mask", {0}),
+        (2, "ends", "end_mask", {_NO_END}),
+    ):
+        written = case.attributes.get(attribute)
+        numbers = [*written] if isinstance(written, list | tuple) else case.numbers(port)
+        masked = re.findall("[01]", str(case.attributes.get(mask, "")))
+        if numbers is None:
+            return False
+        masked += ["0"] * (len(numbers) - len(masked))
+        if any(number not in allowed and bit == "0" for number, bit in zip(numbers, masked, strict=False)):
+            return False
+    return True
 
 
 _STEP, _STEP_OF_ONNX = 3, 4
+_NO_END = 2**63 - 1
 
 
 def once(case: ViewCase) -> InputView | None:

@@ -24,8 +24,12 @@ def render(
     width: int | None = None,
     quiet: bool = False,
     statistics: bool = False,
+    hint: str = "",
 ) -> str:
-    """Return findings in lines of at most `width` cells; with None, lines are not cut."""
+    """Return findings in lines of at most `width` cells; with None, lines are not cut.
+
+    The hint is the last line if scatter nodes were checked and nothing was found.
+    """
     page = _Page(color, None if width is None else max(width, _NARROWEST))
     blocks = [
         "\n".join(page.finding(file, diagnostic)) for file in report.files for diagnostic in file.diagnostics
@@ -39,6 +43,11 @@ def render(
         codes = [*dict.fromkeys(visible(diagnostic.code) for diagnostic in report.diagnostics())]
         if codes:
             closing += page.fold(_closing(codes))
+        if any(len(file.by_target) > 1 for file in report.files):
+            for line in phrases.changes_of_targets(report):
+                closing += page.fold(line, rest="    ")
+        if hint and not codes and report.known is None and any(file.scatter_nodes for file in report.files):
+            closing += page.fold(hint)
         blocks.append("\n".join(closing))
     return "\n\n".join(blocks) + "\n" if blocks else ""
 

@@ -6,11 +6,12 @@ from typing import TypeAlias
 
 from ir_scatter import runners
 from ir_scatter.compare.measure import Verdict
-from ir_scatter.compare.result import NUMPY, Compared, Comparison, Level, Outlier, short_names
+from ir_scatter.compare.result import Compared, Comparison, Level, Outlier, short_names
 from ir_scatter.core.words import counted
 from ir_scatter.report.characters import Table, TableCell
 from ir_scatter.report.comparison_json import conversion
 from ir_scatter.runners.base import OTHER_FORMAT, Outcome, Status
+from ir_scatter.runners.defaults import NUMPY
 
 _COLORS = {
     Verdict.EQUAL: "green",

@@ -59,6 +59,8 @@ class RenderOptions(TypedDict, total=False):
     quiet: bool
     statistics: bool
     strict: bool
+    hint: str
+    """What else can be checked, if nothing was found."""
     docs_url: str | None
     each: bool
     environments: "Sequence[Environment]"

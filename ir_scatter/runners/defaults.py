@@ -1,5 +1,8 @@
 """Defaults of runs, shared by the library, the command line and the runners. This module imports nothing."""
 
+NUMPY = "numpy"
+"""The name of the NumPy evaluator among runners."""
+
 PRECISIONS = ("f32", "f16", "bf16", "default")
 """Floating-point precisions of inference; "default" leaves the choice to the device."""
 

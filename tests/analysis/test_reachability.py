@@ -167,6 +167,34 @@ def test_folding(body: str, folding: Folding, tmp_path: Path) -> None:
     assert reachability.folding(add.inputs[0].value) is folding
 
 
+@pytest.mark.parametrize(
+    ("fed", "data", "folding"),
+    [
+        ("bool c", "new", Folding.MAYBE),
+        ("int64 t", "new", Folding.NO),
+        ("bool c", "x", Folding.NO),
+        ("bool c", "new, x", Folding.MAYBE),  # the body does not read x
+    ],
+)
+def test_folding_of_loops(fed: str, data: str, folding: Folding, tmp_path: Path) -> None:
+    """Measured: the GPU plugin unrolls a loop with a constant trip count, whatever its first condition is."""
+    constants = "float[1, 2] new = {5, 6}, " + ("int64 t = {3}" if fed == "bool c" else "bool c = {1}")
+    unread, output, kept = (", float[1, 2] d", ", w", ", r = Relu (d)") if ", " in data else ("", "", "")
+    result = ", r" if unread else ""
+    body = f"b (int64 n, bool a, float[1, 2] p{unread}) => (o, q{result})"
+    nodes = "o = Constant <value = bool {1}> () q = Relu (p)" + kept.replace(",", "")
+    text = (
+        f"g (float[1, 2] x, {fed}) => (out) <{constants}> "
+        f"{{ i{output} = Loop (t, c, {data}) <body = {body} {{ {nodes} }}> out = Add (i, x) }}"
+    )
+    model = model_of(text, tmp_path)
+    (add,) = [node for node in model.walk() if node.type == "Add"]
+    reachability = reachability_of(Facts(model=model))
+    assert reachability is not None
+    assert add.inputs[0].value is not None
+    assert reachability.folding(add.inputs[0].value) is folding
+
+
 def scattered(ir: IrText, data: Output) -> Output:
     index, axis = ir.const(f"at{ir.count}", "i64", [1]), ir.const(f"axis{ir.count}", "i64", 0)
     new = ir.const(f"new{ir.count}", "f32", [[5, 6]])

@@ -103,7 +103,7 @@ def test_a_node_is_chosen_by_its_place_in_the_function(tmp_path: Path) -> None:
 def test_the_fix_of_the_finding_is_the_conversion(tmp_path: Path) -> None:
     path = written("twice", tmp_path)
     (finding,) = [each for each in validate(path, targets=["CPU"]) if each.code == "DEV117"]
-    left = _remaining_defects(str(path), "CPU")
+    left = _remaining_defects(str(path), ("CPU",))
     assert left is not None
     assert "DEV117" not in left[finding.location.scope]
 

@@ -99,7 +99,7 @@ def test_wrong_text_has_a_place(text: str, where: str, tmp_path: Path) -> None:
     ("text", "reason"),
     [
         ("https://example.org/net.onnx", "this is a URL"),
-        ("file:///net.onnx", "the path alone"),
+        ("file:///net.onnx", "expected a path; pass /net.onnx"),
         ("owner/model-7b", "hf download owner/model-7b"),
     ],
 )

@@ -12,7 +12,7 @@ from ir_scatter.compare.headline import State, headline, headline_of_many, is_si
 from ir_scatter.compare.known import explanation, next_steps
 from ir_scatter.compare.measure import Tolerance, Verdict
 from ir_scatter.compare.request import ComparedModels
-from ir_scatter.compare.result import NUMPY, Compared, Comparison, Level, Outlier
+from ir_scatter.compare.result import Compared, Comparison, Level, Outlier
 from ir_scatter.core.words import counted
 from ir_scatter.report.comparison_html.difference import (
     describe,
@@ -42,6 +42,7 @@ from ir_scatter.report.matrices import (
 )
 from ir_scatter.report.page import environment
 from ir_scatter.runners.base import Outcome, Status
+from ir_scatter.runners.defaults import NUMPY
 from ir_scatter.runners.gpu_on_cpu.runner import FIDELITY, NAME
 
 if TYPE_CHECKING:
