@@ -1,10 +1,11 @@
-"""The contract of a model: what its inputs must satisfy so that every index of its scatter nodes is legal.
+"""Derives the contract of a model: the conditions on its inputs for which every scatter index is legal.
 
     result = make_contract(read("decoder.xml"), ["position in 0..15"])
-    print(result)                    what is proven, and what inputs must satisfy
-    result.check(feeds)              raises ValueError for a feed that breaks it
+    print(result)                    proofs for each node, and conditions on inputs
+    result.check(feeds)              raises ValueError for feeds that break a condition
 
-Everything is proven from the file alone, for all legal inputs; nothing is run, except to confirm a witness.
+Everything is proven from the file, for all legal inputs. The model is run only to confirm a *witness*: inputs
+for which an index is illegal.
 """
 
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ from ir_scatter.analysis.symbolic.linear import Knowledge, Linear, of_symbol
 from ir_scatter.analysis.symbolic.proofs import IndexProofs, is_admitted
 from ir_scatter.analysis.symbolic.targets import Breach, IndexProof, ProofStatus, TargetProofs, prove_node
 from ir_scatter.analysis.symbolic.walker import Walker
-from ir_scatter.analysis.symbolic.words import as_texts, rounded
+from ir_scatter.analysis.symbolic.words import as_texts, simplified
 from ir_scatter.contract.conditions import ContractCondition
 from ir_scatter.contract.result import Claim, Contract, InputContract, NodeContract
 from ir_scatter.contract.witness import Witnesses
@@ -31,15 +32,20 @@ FOR_ALL = "are out of range for all inputs"
 
 
 def make_contract(model: "Model | str | Path", given: Sequence[str] = ()) -> Contract:
-    """Return the contract of a model.
+    """Derive the contract of a model.
 
     Args:
         model: a model, or the path of one.
-        given: what is known of its inputs, as `analysis.symbolic.givens` reads it: "position in 0..15".
+        given: conditions that all inputs satisfy, such as "position in 0..15"; the syntax is described in
+            `analysis.symbolic.givens`.
+
+    Returns:
+        For each scatter node, whether its indices are in range and its targets distinct; and conditions on
+        inputs.
 
     Raises:
         UnreadableModel: the model cannot be read.
-        BadGiven: a text in `given` cannot be read, names no input, or cannot hold.
+        BadGiven: a text in `given` cannot be read, names no input, or contradicts the model or another text.
     """
     loaded = model if isinstance(model, Model) else read(model)
     facts = Facts(model=loaded, given=given)
@@ -61,7 +67,7 @@ def make_contract(model: "Model | str | Path", given: Sequence[str] = ()) -> Con
 def _node_contract(
     scatter: ScatterNode, index_proofs: IndexProofs, witnesses: Witnesses
 ) -> tuple[NodeContract, list[ContractCondition]]:
-    """Return the contract of one node, and what it requires of inputs."""
+    """Return the contract of one node, and the conditions on inputs under which its indices are in range."""
     proofs, givens = index_proofs.of(scatter), index_proofs.givens
     walkers = dict.fromkeys(("range", "distinct"), index_proofs.exact)
     if ProofStatus.UNKNOWN in {proofs.range.status, proofs.distinct.status}:
@@ -92,7 +98,7 @@ def _node_contract(
 
 
 def _breach(proof: IndexProof, breach: Breach | None, walker: Walker) -> str:
-    """Return how inputs that are given break an index; "" if it is not certain that some do."""
+    """Return how inputs that satisfy the user's conditions break an index; "" if it is not certain."""
     if proof.status is not ProofStatus.REFUTED:
         return ""
     if breach is not None:
@@ -102,7 +108,10 @@ def _breach(proof: IndexProof, breach: Breach | None, walker: Walker) -> str:
 
 
 def _equalities(walker: Walker) -> list[Linear]:
-    """Return the conditions that dimensions of one name have one size, for all that were taken for one."""
+    """Return the conditions that dimensions of the same name have the same size.
+
+    Only dimensions count that proofs have assumed to be equal.
+    """
     result = []
     for symbol, first in walker.merged.items():
         gap = of_symbol(symbol).minus(of_symbol(first))
@@ -113,9 +122,9 @@ def _equalities(walker: Walker) -> list[Linear]:
 def _with_equalities(
     proofs: TargetProofs, scatter: ScatterNode, index_proofs: IndexProofs
 ) -> tuple[TargetProofs, dict[str, Walker]]:
-    """Return proofs of which unknown ones may rest on equal sizes of dimensions of one name.
+    """Return proofs that may use equal sizes for dimensions of the same name where they are unknown without.
 
-    Runtimes do not demand that these are equal, so it is a condition. Also return the walker of each proof.
+    As runtimes do not check that, it becomes a condition of the proof. Also return the walker of each proof.
     """
     merging = index_proofs.merging
     again = prove_node(merging, scatter)
@@ -138,7 +147,7 @@ def _claim(proof: IndexProof, walker: Walker, witness: "dict[str, object] | None
 
 
 def _by_input(requirements: Sequence[ContractCondition]) -> tuple[InputContract, ...]:
-    """Return what each input must satisfy, by its name."""
+    """Group the conditions by the inputs in them."""
     conditions: dict[str, list[ContractCondition]] = {}
     for requirement in requirements:
         for name in requirement.inputs:
@@ -153,7 +162,7 @@ def _by_input(requirements: Sequence[ContractCondition]) -> tuple[InputContract,
 
 def strictest(conditions: Sequence[Linear], walker: Walker) -> list[Linear]:
     """Return the conditions that do not follow from the others."""
-    kept = [*dict.fromkeys(rounded(each, walker) for each in conditions)]
+    kept = [*dict.fromkeys(simplified(each, walker) for each in conditions)]
     for condition in list(kept):
         rest = [each for each in kept if each is not condition]
         knowledge = Knowledge(walker.knowledge)
@@ -165,7 +174,7 @@ def strictest(conditions: Sequence[Linear], walker: Walker) -> list[Linear]:
 
 
 def _sizes(requirements: Sequence[ContractCondition]) -> tuple[str, ...]:
-    """Return the conditions that are about sizes alone."""
+    """Return the conditions on sizes alone, as text."""
     sizes = [each for each in requirements if not each.inputs]
     by_walker: dict[int, list[ContractCondition]] = {}
     for each in sizes:

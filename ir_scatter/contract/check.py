@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ir_scatter.analysis.symbolic.feeds import ELEMENTS, FedInputs
 from ir_scatter.analysis.symbolic.linear import Linear, Monomial, Symbol, SymbolKind
 from ir_scatter.analysis.symbolic.proofs import leaves
-from ir_scatter.analysis.symbolic.words import input_of, rounded
+from ir_scatter.analysis.symbolic.words import input_of, simplified
 from ir_scatter.contract.conditions import ContractCondition
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def check(requirements: Sequence[ContractCondition], feeds: "Mapping[str, ArrayL
     for requirement in requirements:
         walker = requirement.walker
         inputs = fed.setdefault(id(walker), FedInputs(walker, feeds))
-        condition = rounded(requirement.condition, walker)
+        condition = simplified(requirement.condition, walker)
         if not inputs.holds(condition):
             culprit = inputs.culprit(condition)
             expected = f"expected {requirement.text} ({requirement.node})"
@@ -44,7 +44,7 @@ def python_source(path: str, conditions: Sequence[ContractCondition], unknown: S
     body: list[str] = []
     floats: dict[str, str] = {}
     for requirement in requirements:
-        walker, condition = requirement.walker, rounded(requirement.condition, requirement.walker)
+        walker, condition = requirement.walker, simplified(requirement.condition, requirement.walker)
         names = {}
         for symbol in leaves(condition):
             value = input_of(symbol, walker)

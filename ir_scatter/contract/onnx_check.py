@@ -11,7 +11,7 @@ from typing import Any
 from ir_scatter.analysis.symbolic.linear import Linear, Symbol, SymbolKind
 from ir_scatter.analysis.symbolic.proofs import leaves
 from ir_scatter.analysis.symbolic.walker import Walker
-from ir_scatter.analysis.symbolic.words import input_of, rounded
+from ir_scatter.analysis.symbolic.words import input_of, simplified
 from ir_scatter.contract.check import different
 from ir_scatter.contract.result import Contract
 from ir_scatter.core.element_types import ElementType
@@ -175,7 +175,7 @@ def onnx_model(contract: Contract) -> Any:
         name = requirement.text
         if name in outputs:
             continue
-        result = builder.holds(rounded(requirement.condition, requirement.walker), requirement.walker)
+        result = builder.holds(simplified(requirement.condition, requirement.walker), requirement.walker)
         builder.nodes.append(helper.make_node("Identity", [result], [name]))
         outputs[name] = helper.make_tensor_value_info(name, TensorProto.BOOL, [])
     if not outputs:

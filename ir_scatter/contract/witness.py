@@ -1,4 +1,4 @@
-"""Inputs that break an index: drawn within what is given, and confirmed by a run in NumPy."""
+"""Finds witnesses: inputs that break an index, within the user's conditions, confirmed by a run in NumPy."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
@@ -21,12 +21,12 @@ from ir_scatter.evaluate.model import Program, prepare
 from ir_scatter.inputs.model import draw_feeds
 
 _MOST_SHOWN = 64
-"""Elements of an input that a witness lists in full."""
+"""Maximum number of elements of an input that a witness lists in full."""
 _SEEDS = 2
 _PLAIN_DRAWS = 12
-"""Draws of small numbers that need not be legal."""
+"""Number of draws of small numbers that need not be legal."""
 _MOST_SIZE = 6
-"""The greatest size of a dynamic dimension in such a draw, unless something needs more."""
+"""Greatest size of a dynamic dimension in such a draw, unless something requires more."""
 _BROKEN = ("index-out-of-range", "negative-index")
 """Rules that a model breaks whose indices are out of range for all inputs; a run shows it."""
 
@@ -36,7 +36,7 @@ _Feeds = dict[str, "np.ndarray[Any, Any]"]
 class Witnesses:
     """Finds inputs of one model that break an index; each condition is tried once.
 
-    `walker` has the knowledge of what is given, which the inputs satisfy.
+    The inputs satisfy the user's conditions, which are in the knowledge of `walker`.
     """
 
     def __init__(self, model: Model, walker: Walker, givens: Sequence[Given]) -> None:
@@ -48,15 +48,15 @@ class Witnesses:
     def breaking(self, condition: Linear, scatter: ScatterNode) -> "dict[str, Any] | None":
         """Return inputs that break a condition, and so an index; None if none were found.
 
-        The elements and sizes that the condition is about get the numbers that break it most, or barely; all
-        others are drawn. The run must fail at a scatter node.
+        The elements and sizes in the condition get numbers that break it by the most, or just barely; others
+        are drawn. A run must fail at a scatter node.
         """
         if condition not in self._found:
             self._found[condition] = self._run(_extremes(condition, self._walker, self._names()), None)
         return self._found[condition]
 
     def failing_at(self, scatter: ScatterNode) -> "dict[str, Any] | None":
-        """Return inputs for which a node fails that fails for all inputs; None if none were found."""
+        """Return inputs with which a node fails that fails for all inputs; None if none were found."""
         return self._run([{}], scatter.node.location.scope)
 
     def _prepared(self) -> "Program | None":
@@ -89,7 +89,7 @@ class Witnesses:
         return None
 
     def _satisfies(self, feeds: _Feeds) -> bool:
-        """Return whether inputs satisfy all that is given."""
+        """Return whether inputs satisfy the user's conditions."""
         try:
             fed = FedInputs(self._walker, feeds)
             return not any(fed.breach(given) for given in self._givens)
@@ -97,7 +97,7 @@ class Witnesses:
             return False
 
     def _candidates(self, program: Program, change: Mapping[Symbol, int]) -> Iterator[_Feeds]:
-        """Yield inputs that are legal but for what is changed afterwards, then inputs of small numbers."""
+        """Yield legal inputs, then inputs of small numbers; the caller then makes the change."""
         has_sizes = any(symbol.kind is SymbolKind.SIZE for symbol in change)
         for seed in range(0 if has_sizes else _SEEDS):
             try:
@@ -110,7 +110,7 @@ class Witnesses:
                 yield feeds
 
     def _names(self) -> dict[Symbol, str]:
-        """Return the names of sizes of inputs, which are equal in all draws if they have one name."""
+        """Return the dimension names of input sizes; sizes with the same name are equal in all draws."""
         names = dict[Symbol, str]()
         for value in self._walker.inputs:
             for axis, dim in enumerate(self._walker.facts.shape(value) or ()):
@@ -119,7 +119,7 @@ class Witnesses:
         return names
 
     def _plain(self, random: np.random.Generator, change: Mapping[Symbol, int]) -> _Feeds | None:
-        """Draw small numbers within what is given for each input; None if one has no type or rank."""
+        """Draw small numbers within the user's ranges; None if an input has no type or rank."""
         by_name = {name: change[symbol] for symbol, name in self._names().items() if symbol in change}
         common = int(random.integers(1, _MOST_SIZE))
         feeds: _Feeds = {}
@@ -156,7 +156,7 @@ class Witnesses:
 
 
 def _set(feeds: _Feeds, change: Mapping[Symbol, int], walker: Walker) -> bool:
-    """Set the least or greatest elements of inputs; return whether all could be set."""
+    """Set the least or greatest element of inputs to a number; return whether all could be set."""
     for symbol, number in change.items():
         if symbol.kind is SymbolKind.SIZE:
             continue
@@ -174,7 +174,7 @@ def _set(feeds: _Feeds, change: Mapping[Symbol, int], walker: Walker) -> bool:
 
 
 def _extremes(condition: Linear, walker: Walker, names: Mapping[Symbol, str]) -> list[dict[Symbol, int]]:
-    """Return numbers of elements and sizes that break a condition, within what is given."""
+    """Return numbers for elements and sizes that break a condition, within the user's conditions."""
     symbols: dict[Symbol, tuple[float, float]] = {}
     pending = [(condition, 1)]
     while pending:
@@ -211,7 +211,7 @@ def _fits(number: int, array_type: "np.dtype[Any]") -> bool:
 
 
 def _shown(array: "np.ndarray[Any, Any]") -> Any:
-    """Return the elements of a small array as nested lists; of a larger one its type and shape."""
+    """Return a small array as nested lists; a larger one as its type and shape."""
     if array.size <= _MOST_SHOWN and array.dtype.kind in "biuf":
         return array.tolist()
     return f"{array.dtype.name}{[*array.shape]}"

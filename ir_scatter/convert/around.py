@@ -37,12 +37,12 @@ from ir_scatter.rules.index_values import index_out_of_range
 
 _AVOIDED_BY: Mapping[str, frozenset[str]] = {
     COPIED: frozenset({"DEV112", "DEV116"}),
-    LEFT_OUT: frozenset({"DEV134", "DEV135", "DEV307"}),
+    LEFT_OUT: frozenset({"DEV134", "DEV135", "DEV305", "DEV307"}),
     AXIS_FOUND: frozenset({"DEV301"}),
     CAST_TO_F32: frozenset({"DEV113"}),
     U32_AS_I32: frozenset({"DEV120"}),
 }
-"""Defects of a node's inputs or surroundings that only certain rewrites avoid, by name of the rewrite."""
+"""Defects that a form avoids although they lie in the inputs of a node, in its surroundings, or its sizes."""
 
 _ONLY_CURES = frozenset({COPIED, LEFT_OUT, AXIS_FOUND})
 """Forms that are tried only for the defects of `_AVOIDED_BY`."""
@@ -85,14 +85,15 @@ def avoid_defects(
     source, reasons = scatters[0].spec, list[str]()
     candidates: list[_Form] = []
     in_the_way = dict.fromkeys(code for scatter in scatters for code in portability.surely_met(scatter))
-    kept = frozenset(code for code in in_the_way if by_code()[code].stays)
+    met = frozenset(in_the_way)
+    kept = frozenset(code for code in met if by_code()[code].stays)
     misread = _misread_messages(portability, scatters)
     reasons += misread
     old = _possible_defects(portability.with_devices(), scatters)
     stuck = {code for code in _possible_defects(portability, scatters) if by_code()[code].stays}
     for form, row in _attempts(source, rows):
         cured = defects_avoided_by(form)
-        is_idle = _is_only_cure(form) and not cured & kept
+        is_idle = _is_only_cure(form) and not cured & met
         if not kept <= cured or is_idle or (misread and not _reads_data_only(form)):
             continue
         if form is not None and any(not candidate.remaining for candidate in candidates):

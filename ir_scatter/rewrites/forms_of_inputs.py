@@ -28,8 +28,7 @@ def copied_before(view: View, build: Builder, _: OpSpec) -> Value | Refusal:
 
 def left_out(view: View, build: Builder, _: OpSpec) -> Value | Refusal:
     """Return data, or an empty value of its shape, if there is nothing to write."""
-    operands = map(view.scatter.operand, (Role.DATA, Role.INDICES, Role.UPDATES))
-    if all(operand is None or element_count(operand.value.shape) != 0 for operand in operands):
+    if not view.writes_nothing and not _has_no_tuples(view):
         return _no_form("there is something to write")
     shape, type = static(view.data.shape), view.data.element_type
     if build.domain == ONNX:
@@ -39,6 +38,12 @@ def left_out(view: View, build: Builder, _: OpSpec) -> Value | Refusal:
     if shape is None:
         return _no_form("the shape of data is dynamic")
     return build.make("Reshape", [view.data, build.constant([*shape], "data_shape")], shape, "data_unchanged")
+
+
+def _has_no_tuples(view: View) -> bool:
+    """Return whether indices are a list of no tuples; a tuple of no coordinates selects all of data."""
+    shape = static(view.indices.shape)
+    return shape is not None and 0 in shape[:-1]
 
 
 def by_positions(view: View, build: Builder, _: OpSpec) -> Value | Refusal:

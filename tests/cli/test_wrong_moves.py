@@ -157,7 +157,7 @@ MOVES = [
     ("convert pipe -o new.xml", 3, "it is a pipe, expected a file, or - for standard input"),
     ("validate https://example.org/model.onnx", 3, "this is a URL, expected a file"),
     ("compare s3://bucket/model.onnx --on numpy", 3, "this is a URL, expected a file; download it first"),
-    ("run file:///tmp/a%20b.xml", 3, "this is a URL, expected a path; pass /tmp/a b.xml"),
+    ("run file:///data/a%20b.xml", 3, "this is a URL, expected a path; pass /data/a b.xml"),
     ("run microsoft/phi-2", 3, "download it first: hf download microsoft/phi-2 --local-dir FOLDER"),
     ("inspect meta-llama/Llama-3.2-1B", 3, "hf download meta-llama/Llama-3.2-1B --local-dir FOLDER"),
     # files that are not what they seem

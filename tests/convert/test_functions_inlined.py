@@ -100,9 +100,13 @@ def test_a_node_is_chosen_by_its_place_in_the_function(tmp_path: Path) -> None:
     assert conversion.inlined_from == {"out": "own::put/o"}
 
 
-def test_the_fix_of_the_finding_is_the_conversion(tmp_path: Path) -> None:
+def test_the_finding_is_gone_after_the_conversion(tmp_path: Path) -> None:
     path = written("twice", tmp_path)
     (finding,) = [each for each in validate(path, targets=["CPU"]) if each.code == "DEV117"]
+    conversion = convert(path, targets=["CPU"])
+    assert finding.location.scope in conversion.inlined_from.values()
+    conversion.write(after := tmp_path / "after.onnx")
+    assert "DEV117" not in {each.code for each in validate(after, targets=["CPU"])}
     left = _remaining_defects(str(path), ("CPU",))
     assert left is not None
     assert "DEV117" not in left[finding.location.scope]

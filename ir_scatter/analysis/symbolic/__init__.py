@@ -1,19 +1,19 @@
-"""Symbolic facts about the integers in a tensor, for every legal input of a model.
+"""Symbolic facts about the integers in tensors, valid for every legal input of a model.
 
-linear     linear expressions over sizes and input elements, and what follows from facts about them
-numbers    the domain: bounds by cases, distinct elements along axes, distinct index tuples
-walker     the facts of one value, on demand, through bodies and functions
-rules      how each operator makes the facts of its outputs from those of its inputs
-targets    whether the indices of a scatter node are in range, and its targets distinct
-givens     what a user says of inputs, read from text
-proofs     the proofs of all nodes of a model, each made once
-feeds      whether the arrays of one run satisfy what is given or required
+    linear     linear expressions over sizes and input elements, and proofs of inequalities between them
+    numbers    the domain: bounds by cases, distinct elements along axes, distinct index tuples
+    walker     computes the facts of a value on demand, through bodies and functions
+    rules      compute the facts of each operator's outputs from those of its inputs
+    targets    proves that the indices of a scatter node are in range, and its targets distinct
+    givens     parses the conditions that a user gives for inputs
+    proofs     the proofs about all nodes of a model, each made once
+    feeds      checks the arrays of one run against conditions
 
-The functions below are the way in for rules, defects and rewrites. They import the modules when they are
-called, as most models have no indices that need a proof.
+Rules, defects and rewrites use only the functions below. These import the modules when they are called, as
+most models have no indices that need a proof.
 
-Sizes of two inputs are never equal because their dimensions have one name. Only warnings about devices take
-the names of the file at their word (`as_declared`): see `proofs`.
+Equal names of dimensions do not make the sizes of two inputs equal. Only warnings about devices assume that
+(`as_declared`), see `proofs`.
 """
 
 from ir_scatter.analysis.constants import Facts
@@ -22,9 +22,9 @@ from ir_scatter.core.model import Model
 
 
 def is_always_in_range(scatter: ScatterNode, *, as_declared: bool = False) -> bool:
-    """Return whether every index of a node is proven to be in range, for all inputs that are given.
+    """Return whether every index of a node is proven to be in range, under the user's conditions.
 
-    With `as_declared`, for all inputs whose dimensions of one name have one size.
+    With `as_declared`, dimensions of the same name are assumed to have the same size.
     """
     from ir_scatter.analysis.symbolic.proofs import proofs_of
 
@@ -32,7 +32,10 @@ def is_always_in_range(scatter: ScatterNode, *, as_declared: bool = False) -> bo
 
 
 def is_never_negative(scatter: ScatterNode, *, as_declared: bool = False) -> bool:
-    """Return whether every index of a node is proven to be at least 0; `as_declared` as above."""
+    """Return whether every index of a node is proven to be at least 0.
+
+    With `as_declared`, dimensions of the same name are assumed to have the same size.
+    """
     from ir_scatter.analysis.symbolic.proofs import proofs_of
 
     return proofs_of(scatter, as_declared=as_declared).non_negative.is_proven
@@ -46,7 +49,7 @@ def is_never_repeated(scatter: ScatterNode) -> bool:
 
 
 def has_equal_sizes(scatter: ScatterNode, axis: int) -> bool:
-    """Return whether data and indices of a node are proven to have one size on an axis."""
+    """Return whether data and indices of a node are proven to have the same size on an axis."""
     from ir_scatter.analysis.symbolic.proofs import IndexProofs
 
     walker = scatter.facts.result_of(IndexProofs).exact
@@ -57,10 +60,10 @@ def has_equal_sizes(scatter: ScatterNode, axis: int) -> bool:
 
 
 def breach_of_range(scatter: ScatterNode) -> tuple[str, bool]:
-    """Return how indices leave their range for inputs that are given, and whether some of these surely do.
+    """Return how indices leave their range under the user's conditions, and whether some inputs surely do so.
 
-    "reach 31, expected 0 to 15", or with sizes that are unknown "may be out of range, expected p <= n - 1";
-    "" if what is given excludes it. Only conditions count that something is given about.
+    The text is "reach 31, expected 0 to 15", or for unknown sizes "may be out of range, expected p <= n - 1".
+    It is "" if the user's conditions exclude it, or mention none of the inputs concerned.
     """
     from ir_scatter.analysis.symbolic.proofs import IndexProofs
 
@@ -69,10 +72,10 @@ def breach_of_range(scatter: ScatterNode) -> tuple[str, bool]:
 
 
 def range_conditions(scatter: ScatterNode, *, as_declared: bool = False) -> list[str]:
-    """Return what inputs must satisfy so that the indices of a node are in range; empty if unknown.
+    """Return the conditions on inputs under which the indices of a node are in range; [] if unknown.
 
-    With `as_declared`, also what they must satisfy if dimensions of one name have one size, which the last
-    text says then.
+    With `as_declared`, dimensions of the same name may be assumed to have the same size; the last text then
+    says so.
     """
     from ir_scatter.analysis.symbolic.proofs import IndexProofs
     from ir_scatter.analysis.symbolic.words import as_texts
@@ -86,7 +89,7 @@ def range_conditions(scatter: ScatterNode, *, as_declared: bool = False) -> list
 
 
 def proof_in_words(scatter: ScatterNode) -> str:
-    """Return what is known of the range of a node's indices: "in range if position in 0..15"."""
+    """Return the range proof of a node's indices in words: "in range if position in 0..15"."""
     from ir_scatter.analysis.symbolic.proofs import IndexProofs
     from ir_scatter.analysis.symbolic.targets import ProofStatus
 
@@ -99,9 +102,9 @@ def proof_in_words(scatter: ScatterNode) -> str:
 
 
 def count_proofs(model: Model, facts: Facts) -> dict[str, int]:
-    """Return the number of scatter nodes by how far it is known that their indices are in range.
+    """Return the number of scatter nodes for each status of their range proof.
 
-    Nodes that have no specification do not count.
+    Nodes without a specification do not count.
     """
     from ir_scatter.analysis.symbolic.proofs import IndexProofs
     from ir_scatter.analysis.symbolic.targets import ProofStatus
@@ -115,7 +118,7 @@ def count_proofs(model: Model, facts: Facts) -> dict[str, int]:
 
 
 def count_declared(model: Model, facts: Facts) -> int:
-    """Return the number of nodes whose indices are in range only if dimensions of one name have one size."""
+    """Return the number of nodes whose range proof needs that dimensions of the same name are equal."""
     from ir_scatter.analysis.symbolic.proofs import IndexProofs
 
     proofs = facts.result_of(IndexProofs)
@@ -127,7 +130,7 @@ def count_declared(model: Model, facts: Facts) -> int:
 
 
 def demand_givens(facts: Facts) -> None:
-    """Raise BadGiven for a text that cannot be read, names no input, or cannot hold."""
+    """Raise BadGiven if a condition of the user cannot be read, names no input, or cannot hold."""
     from ir_scatter.analysis.symbolic.proofs import IndexProofs
 
     facts.result_of(IndexProofs)

@@ -49,7 +49,7 @@ class SymbolSource(ABC):
         """Return the size of a dimension as a symbol."""
 
     @abstractmethod
-    def fed(self, value: Value, dims: Dims) -> TensorNumbers:
+    def input_numbers(self, value: Value, dims: Dims) -> TensorNumbers:
         """Return the facts about the elements of an input: two symbols bound them.
 
         These are the least and the greatest element.

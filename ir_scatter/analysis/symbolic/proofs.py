@@ -3,9 +3,9 @@
     proofs = proofs_of(scatter)
     proofs.range.status is ProofStatus.PROVEN        every index is in range, for all inputs
 
-Dimensions of two inputs that have one name in the file may differ: runtimes accept N = 3 and N = 5 in one
-call. A proof never rests on the name. Only warnings about devices take it at its word (`declared`), as a
-model that is fed otherwise is not the one that its file declares.
+Dimensions of two inputs that have the same name in the file may differ: runtimes accept N = 3 and N = 5 in
+one call. So proofs do not use the names. Only warnings about devices assume that such dimensions are equal
+(`declared`), as the file declares it.
 """
 
 from collections.abc import Sequence
@@ -25,11 +25,12 @@ from ir_scatter.core.words import listed
 
 
 class IndexProofs:
-    """The proofs of the nodes of one model, each made once, with what `facts.given` says of inputs.
+    """The proofs about all scatter nodes of one model, each made once, under the user's conditions.
 
     Attributes:
-        exact: takes every dimension of every input for a size of its own.
-        givens: what is given.
+        exact: the walker for which every dimension of every input has a size of its own.
+        merging: the walker for which dimensions of the same name have the same size.
+        givens: the user's conditions, from `facts.given`.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -40,7 +41,10 @@ class IndexProofs:
 
     @cached_property
     def merging(self) -> Walker:
-        """A walker that takes dimensions of inputs for equal that have one name, unless a given denies it."""
+        """The walker for which dimensions of the same name are equal.
+
+        It is `exact` if a condition of the user excludes that.
+        """
         walker = Walker(self._facts, merges_names=True)
         try:
             read_givens(walker, self._facts.given)
@@ -49,13 +53,13 @@ class IndexProofs:
         return walker
 
     def of(self, scatter: ScatterNode) -> TargetProofs:
-        """Return the proofs of a node; sizes of two inputs are never taken for equal."""
+        """Return the proofs about a node, without assuming that sizes of two inputs are equal."""
         if scatter.node not in self._proofs:
             self._proofs[scatter.node] = prove_node(self.exact, scatter)
         return self._proofs[scatter.node]
 
     def declared(self, scatter: ScatterNode) -> TargetProofs:
-        """Return the proofs of a node if dimensions of one name have one size; for warnings about devices."""
+        """Return the proofs about a node that may assume equal sizes for dimensions of the same name."""
         if scatter.node not in self._declared:
             proofs = self.of(scatter)
             is_open = not (proofs.range.is_proven and proofs.non_negative.is_proven)
@@ -63,16 +67,16 @@ class IndexProofs:
         return self._declared[scatter.node]
 
     def admitted(self, scatter: ScatterNode) -> list[Linear]:
-        """Return conditions of a node's range that something is given about, and that it does not ensure."""
+        """Return the conditions of a range proof that the user's conditions mention, but do not ensure."""
         proof = self.of(scatter).range
         if proof.status is not ProofStatus.CONDITIONAL:
             return []
         return [condition for condition in proof.conditions if is_admitted(condition, self.givens)]
 
     def breach(self, scatter: ScatterNode) -> Breach | None:
-        """Return how inputs that are given break an index; None if nothing that is given admits that.
+        """Return how inputs that satisfy the user's conditions break an index; None if these exclude it.
 
-        Nor if all inputs break it, given or not.
+        None also if no conditions are given, or if all inputs break it.
         """
         proof, admitted = self.of(scatter).range, self.admitted(scatter)
         is_for_all = scatter.computed_outside is not None or scatter.out_of_range is not None
@@ -88,7 +92,7 @@ class IndexProofs:
 
     @cached_property
     def names(self) -> dict[Symbol, str]:
-        """The names of the sizes of inputs."""
+        """The names of the dimensions of inputs, by the symbol of their size."""
         return {
             Symbol(SymbolKind.SIZE, value, axis): dim.symbol
             for value in self.exact.inputs
@@ -97,12 +101,12 @@ class IndexProofs:
         }
 
     def status_of(self, scatter: ScatterNode) -> ProofStatus:
-        """Return how far it is known that the indices of a node are in range."""
+        """Return the status of the proof that the indices of a node are in range."""
         return self.of(scatter).range.status
 
 
 def is_admitted(condition: Linear, givens: Sequence[Given]) -> bool:
-    """Return whether something is given about the elements or sizes of a condition, and leaves it open."""
+    """Return whether the user's conditions mention an input or size in `condition`, but do not ensure it."""
     kinds = {(symbol.value, symbol.kind is SymbolKind.SIZE) for symbol in leaves(condition)}
     symbols = [symbol for given in givens for symbol in given.symbols()]
     mentioned = {(symbol.value, symbol.kind is SymbolKind.SIZE) for symbol in symbols}
@@ -110,7 +114,7 @@ def is_admitted(condition: Linear, givens: Sequence[Given]) -> bool:
 
 
 def leaves(condition: Linear) -> list[Symbol]:
-    """Return the symbols of an expression; those of the dividend instead of a quotient."""
+    """Return the symbols of an expression; for a quotient those of its dividend."""
     symbols = []
     for symbol in condition.symbols():
         symbols += [symbol] if symbol.dividend is None else leaves(symbol.dividend)
@@ -118,9 +122,9 @@ def leaves(condition: Linear) -> list[Symbol]:
 
 
 def proofs_of(scatter: ScatterNode, *, as_declared: bool = False) -> TargetProofs:
-    """Return what is proven of the indices of a node.
+    """Return the proofs about the indices of a node.
 
-    With `as_declared`, dimensions of one name count as equal.
+    With `as_declared`, dimensions of the same name are assumed to have the same size.
     """
     proofs = scatter.facts.result_of(IndexProofs)
     return proofs.declared(scatter) if as_declared else proofs.of(scatter)

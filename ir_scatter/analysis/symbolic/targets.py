@@ -1,4 +1,4 @@
-"""Whether the indices of a scatter node are in range, and whether they select each target at most once."""
+"""Proves that the indices of a scatter node are in range, and that its targets are distinct."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,13 +13,13 @@ from ir_scatter.analysis.symbolic.linear import ONE, Knowledge, Linear, Symbol, 
 from ir_scatter.analysis.symbolic.numbers import CaseBounds, Cases, TensorNumbers
 from ir_scatter.analysis.symbolic.rules.tuples import covered_by
 from ir_scatter.analysis.symbolic.walker import Walker
-from ir_scatter.analysis.symbolic.words import is_checkable, quoted, rounded, show
+from ir_scatter.analysis.symbolic.words import is_checkable, quoted, show, simplified
 from ir_scatter.core.model import ONNX, OPENVINO, Value
 from ir_scatter.ops.spec import IndexRange, Layout
 
 
 class ProofStatus(StrEnum):
-    """How far a claim about a scatter node is known, from the file and what is given."""
+    """The status of a claim about a scatter node, by the file and the user's conditions."""
 
     PROVEN = "proven"
     CONDITIONAL = "conditional"
@@ -29,12 +29,12 @@ class ProofStatus(StrEnum):
 
 @dataclass(frozen=True)
 class IndexProof:
-    """A claim about the indices of a scatter node: that they are in range, or select distinct targets.
+    """The proof of a claim about the indices of a scatter node, such as that they are in range.
 
     Attributes:
-        because: why, in words.
-        conditions: expressions that must be at least 0, for a conditional claim.
-        texts: further conditions: "table distinct".
+        because: the reason in words.
+        conditions: for a conditional claim, expressions that must be at least 0.
+        texts: further conditions as text: "table distinct".
     """
 
     status: ProofStatus
@@ -49,7 +49,7 @@ class IndexProof:
 
 @dataclass(frozen=True)
 class TargetProofs:
-    """Both claims about one scatter node, and whether no index is negative."""
+    """The proofs about one scatter node: indices in range, targets distinct, indices never negative."""
 
     range: IndexProof
     distinct: IndexProof
@@ -57,7 +57,7 @@ class TargetProofs:
 
 
 def prove_node(walker: Walker, scatter: ScatterNode) -> TargetProofs:
-    """Prove what holds for a node wherever it runs: for a node of a function, in every call."""
+    """Prove the claims about a node; for a node of a function, they hold in every call."""
     nodes = [scatter.node]
     if scatter.node.graph.scope:
         reachability = walker.facts.result_of(reachability_of)
@@ -78,7 +78,7 @@ _WEAKNESS = (ProofStatus.PROVEN, ProofStatus.CONDITIONAL, ProofStatus.UNKNOWN, P
 
 
 def _weakest(proofs: Sequence[IndexProof]) -> IndexProof:
-    """Return one proof for several calls: the weakest, with the conditions of all."""
+    """Combine the proofs for several calls: the weakest status, with the conditions of all."""
     weakest = max(proofs, key=lambda proof: _WEAKNESS.index(proof.status))
     if weakest.status is not ProofStatus.CONDITIONAL:
         return weakest
@@ -90,16 +90,16 @@ def _weakest(proofs: Sequence[IndexProof]) -> IndexProof:
 
 
 class _Limit:
-    """The legal numbers of one coordinate: from `low` to `high`."""
+    """The legal range of one coordinate, from `low` to `high`."""
 
     def __init__(self, low: Linear, high: Linear, size: Linear) -> None:
         self.low, self.high, self.size = low, high, size
 
 
 def prove_targets(walker: Walker, scatter: ScatterNode) -> TargetProofs:
-    """Prove what can be proven of the indices of a scatter node.
+    """Prove the claims about the indices of a scatter node.
 
-    `walker.knowledge` holds what is given about inputs.
+    `walker.knowledge` contains the user's conditions on inputs.
     """
     data, indices = scatter.data, scatter.indices
     if data is None or indices is None:
@@ -141,7 +141,7 @@ _FARTHEST = 2**30
 
 
 def _are_outside(walker: Walker, columns: Sequence[Cases], limits: "Sequence[_Limit]", shape: Dims) -> bool:
-    """Return whether there are indices, and all of them, or all of one coordinate, are out of range."""
+    """Return whether indices certainly exist, and some coordinate of all of them is out of range."""
     knowledge = walker.knowledge
     if shape is None or not all(knowledge.proves(size.plus(-1)) for size in shape):
         return False
@@ -160,10 +160,10 @@ def _are_outside(walker: Walker, columns: Sequence[Cases], limits: "Sequence[_Li
 
 
 class Breach(NamedTuple):
-    """How indices leave their range for inputs that are given.
+    """How indices leave their range for inputs that satisfy the user's conditions.
 
     Attributes:
-        text: "reach 31, expected 0 to 15", or that they may.
+        text: "reach 31, expected 0 to 15", or "may reach ..."; "" if unknown.
         is_certain: whether some of these inputs surely break an index.
     """
 
@@ -172,9 +172,10 @@ class Breach(NamedTuple):
 
 
 def breach_of(walker: Walker, scatter: ScatterNode, names: Mapping[Symbol, str]) -> Breach:
-    """Return how far indices go beyond the ends, with no text if that is unknown.
+    """Return how indices leave their range under the user's conditions.
 
-    It is not certain if sizes must differ for it that have one name in `names`.
+    It is certain only if the example inputs can have equal sizes for dimensions of the same name, as in
+    `names`.
     """
     data, indices = scatter.data, scatter.indices
     if data is None or indices is None:
@@ -193,7 +194,7 @@ def breach_of(walker: Walker, scatter: ScatterNode, names: Mapping[Symbol, str])
 
 
 def _reach(walker: Walker, case: CaseBounds, limit: _Limit) -> str:
-    """Return "31, expected 0 to 15"; "" for sizes that are unknown or numbers that nothing limits."""
+    """Return "31, expected 0 to 15"; "" for unknown sizes and for numbers without a limit."""
     if not limit.low.is_constant or not limit.high.is_constant:
         return ""
     low, high = limit.low.constant, limit.high.constant
@@ -211,7 +212,10 @@ def _has_example(
     shape: Dims,
     names: Mapping[Symbol, str],
 ) -> bool:
-    """Return whether some inputs that are given make an exact bound leave its range, but not its type."""
+    """Return whether some inputs make an exact bound leave its range, without overflow of the type.
+
+    The inputs satisfy the user's conditions.
+    """
     assert scatter.indices is not None
     low, high = type_range(walker.facts.element_type(scatter.indices.value))
     if shape is None or abs(low) == inf or not case.lows or not case.highs:
@@ -230,7 +234,7 @@ def _has_example(
 def _limits(
     walker: Walker, scatter: ScatterNode, shape: Dims, sizes: Dims
 ) -> "tuple[list[_Limit] | None, str]":
-    """Return the legal numbers of each coordinate, None if they are not known; and why."""
+    """Return the legal range of each coordinate and a reason; None without a known range."""
     layout, axis = scatter.spec.layout, scatter.axis
     if sizes is None:
         return None, "the rank of data is not known"
@@ -262,7 +266,7 @@ def _limits(
 def _columns(
     numbers: TensorNumbers, scatter: ScatterNode, shape: Dims, limits: "Sequence[_Limit] | None"
 ) -> list[Cases]:
-    """Return the cases of each coordinate of index tuples; of all indices for other layouts."""
+    """Return the bounds of each coordinate of index tuples; for other layouts those of all indices."""
     if scatter.spec.layout is not Layout.TUPLES or not limits or shape is None:
         return [numbers.cases]
     is_told_apart = numbers.columns is not None and numbers.column_axis == len(shape) - 1
@@ -277,7 +281,7 @@ def _prove(
     claims: "Iterable[tuple[Cases, Linear, Linear | None]]",
     numbers: TensorNumbers,
 ) -> IndexProof:
-    """Prove that the elements of all cases are between two ends; collect the conditions that are missing."""
+    """Prove that elements are between two ends; collect conditions for the parts that are not proven."""
     conditions: dict[Linear, None] = {}
     for cases, low, high in claims:
         for case in cases:
@@ -299,12 +303,12 @@ def _prove(
 
 
 def _missing(walker: Walker, knowledge: Knowledge, options: Sequence[Linear]) -> list[Linear] | None:
-    """Return the condition under which one of several expressions is at least 0; none if one is proven.
+    """Return the condition under which one of several expressions is at least 0; [] if one is proven.
 
-    None if no condition can be checked by a user.
+    None if users cannot check any such condition.
     """
     # a quotient that is rounded towards zero is compared by what it is computed from
-    exact = [*options, *[rounded(option, walker) for option in options]]
+    exact = [*options, *[simplified(option, walker) for option in options]]
     if any(knowledge.proves(option) for option in exact):
         return []
     checkable = [option for option in options if is_checkable(option, walker)]
@@ -313,7 +317,7 @@ def _missing(walker: Walker, knowledge: Knowledge, options: Sequence[Linear]) ->
 
 
 def _where(walker: Walker, numbers: TensorNumbers, case: CaseBounds, options: Sequence[Linear]) -> str:
-    """Say where knowledge ends."""
+    """Return, in words, the value or node whose numbers are unknown."""
     value = numbers.unknown
     if value is None:
         for option in options:
@@ -336,7 +340,7 @@ def _explained(
     proof: IndexProof,
     limits: "Sequence[_Limit] | None",
 ) -> IndexProof:
-    """Return a proof with the reason in words: where indices come from, and what limits them."""
+    """Return a proof with its reason in words: where indices come from, and which sizes limit them."""
     if proof.because or not limits:
         return proof
     sizes = " and ".join(dict.fromkeys(show(limit.size, walker) for limit in limits))
@@ -354,7 +358,7 @@ def _distinct(
     in_range: IndexProof,
     non_negative: IndexProof,
 ) -> IndexProof:
-    """Prove that no two indices of the node select one target."""
+    """Prove that no two indices of a node select the same target."""
     layout, axis = scatter.spec.layout, scatter.axis
     if scatter.repeats is not None:
         return IndexProof(ProofStatus.REFUTED, "constant indices repeat a target")
@@ -425,7 +429,7 @@ _COPYING = {"Cast", "Convert", "Identity", "Reshape", "Unsqueeze", "Squeeze", "F
 
 
 def _distinct_input(walker: Walker, scatter: ScatterNode) -> str | None:
-    """Return the condition that an input which holds the indices has distinct elements; None if none does."""
+    """Return the condition that the input which holds the indices is distinct; None without such an input."""
     assert scatter.indices is not None
     value: Value | None = scatter.indices.value
     layout, axis = scatter.spec.layout, scatter.axis

@@ -75,7 +75,7 @@ def _sum(terms: Mapping[Monomial, int], constant: int, walker: SymbolSource) -> 
     return first + "".join(f" {'-' if is_negative else '+'} {text}" for is_negative, text in texts[1:])
 
 
-def rounded(condition: Linear, walker: SymbolSource) -> Linear:
+def simplified(condition: Linear, walker: SymbolSource) -> Linear:
     """Return an equivalent condition with the smallest factors, and without a quotient if possible.
 
     Examples:
@@ -104,15 +104,15 @@ def rounded(condition: Linear, walker: SymbolSource) -> Linear:
     if coefficient < 0:  # quotient <= rest
         most = rest.times(divisor)
         rounds_up = not symbol.truncates or is_positive
-        return rounded(most.plus(divisor - 1 if rounds_up else 0).minus(dividend), walker)
+        return simplified(most.plus(divisor - 1 if rounds_up else 0).minus(dividend), walker)
     least = rest.times(-divisor)  # quotient >= -rest
     rounds_down = symbol.truncates and is_positive
-    return rounded(dividend.minus(least).plus(divisor - 1 if rounds_down else 0), walker)
+    return simplified(dividend.minus(least).plus(divisor - 1 if rounds_down else 0), walker)
 
 
 def as_text(condition: Linear, walker: SymbolSource) -> str:
     """Format the condition that an expression is at least 0: `past + 4 <= cache.shape[2]`."""
-    condition = rounded(condition, walker)
+    condition = simplified(condition, walker)
     left = {monomial: -coefficient for monomial, coefficient in condition.terms if coefficient < 0}
     right = {monomial: coefficient for monomial, coefficient in condition.terms if coefficient > 0}
     if not left:
@@ -147,7 +147,7 @@ def as_texts(conditions: Iterable[Linear], walker: SymbolSource) -> list[str]:
     """
     ranges: dict[tuple[Value | None, int], list[Linear | None]] = {}
     texts: dict[str, None] = {}
-    for condition in dict.fromkeys(rounded(each, walker) for each in conditions):
+    for condition in dict.fromkeys(simplified(each, walker) for each in conditions):
         element = element_of(condition)
         if element is None:
             texts[as_text(condition, walker)] = None

@@ -12,8 +12,8 @@ from ir_scatter.analysis.symbolic.numbers import (
     Cases,
     TensorNumbers,
     from_vector,
-    settle,
     union,
+    unwrapped,
     with_bounds,
 )
 from ir_scatter.analysis.symbolic.rules.registry import numbers_of_output, rule_for_numbers
@@ -139,7 +139,7 @@ def _within_bounds(
 ) -> Cases:
     """Return the cases limited by additional bounds (lows, highs); `limits` are those of the element type."""
     return tuple(
-        [with_bounds(settle(part, *limits, knowledge), *bounds)._replace(is_exact=False) for part in cases]
+        [with_bounds(unwrapped(part, *limits, knowledge), *bounds)._replace(is_exact=False) for part in cases]
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from ir_scatter.analysis.symbolic.case import Dims, NodeCase, Query, SymbolSource, type_range
 from ir_scatter.analysis.symbolic.linear import ONE, Knowledge, Linear, SymbolKind, product
-from ir_scatter.analysis.symbolic.numbers import TensorNumbers, settle
+from ir_scatter.analysis.symbolic.numbers import TensorNumbers, unwrapped
 from ir_scatter.core.model import Value
 
 MOST_NESTED = 12
@@ -126,12 +126,12 @@ def is_float(case: NodeCase) -> bool:
     return element_type is None or element_type.kind not in {"signed", "unsigned", "boolean"}
 
 
-def settled(case: NodeCase, numbers: TensorNumbers, port: int) -> TensorNumbers:
+def unwrapped_input(case: NodeCase, numbers: TensorNumbers, port: int) -> TensorNumbers:
     """Return the facts of an input without wrap-around, for operators that compare its elements."""
     limits = type_limits(case, case.value(port))
     if limits is None:
         return numbers
-    return numbers.mapped(lambda cases: tuple([settle(part, *limits, case.knowledge) for part in cases]))
+    return numbers.mapped(lambda cases: tuple([unwrapped(part, *limits, case.knowledge) for part in cases]))
 
 
 def operands(case: NodeCase) -> Generator[Query, Any, "tuple[list[TensorNumbers], list[Dims], Dims]"]:
