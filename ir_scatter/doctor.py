@@ -1,9 +1,10 @@
-"""Runs probes (test inputs) of known defects on devices, and compares results with the records."""
+"""Runs probes (test inputs) of known defects on devices, and compares the results with the records."""
 
 import platform
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
+from contextvars import copy_context
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -13,12 +14,14 @@ from ir_scatter.cases.case import Case
 from ir_scatter.cases.from_probe import case_of
 from ir_scatter.cases.judge import judge
 from ir_scatter.cases.workshop import Workshop
+from ir_scatter.compare.phases import begin
 from ir_scatter.core.arrays import Array, same_bits
 from ir_scatter.core.atomic_write import Output, replace_files
 from ir_scatter.core.errors import Error, UsageError
 from ir_scatter.core.instructions import UNKNOWN, instruction_set
 from ir_scatter.core.parameters import Parameter
 from ir_scatter.core.temporary import temporary_folder
+from ir_scatter.core.words import counted
 from ir_scatter.defects import all_defects
 from ir_scatter.defects.base import Defect, Probe, Result
 from ir_scatter.defects.evidence import (
@@ -46,7 +49,7 @@ from ir_scatter.runners.releases.runner import release_of
 _TIMEOUT = 30.0
 """Time limit of one probe, in seconds."""
 _IN_A_ROW = 60
-"""Limit of repetitions of a probe in one model, before the results so far are judged."""
+"""Maximum repetitions of a probe in one model, before the results so far are judged."""
 
 
 class Unanswered(Error):
@@ -56,7 +59,7 @@ class Unanswered(Error):
 def probe_defects(
     runner: Runner, defects: Sequence[Defect], unanswered: dict[str, str] | None = None
 ) -> dict[str, Result]:
-    """Run the probes of defects, and similar inputs that must pass (near misses), on a runner.
+    """Run the probes of defects, and near misses (similar inputs that must pass), on a runner.
 
     Probes without an answer are missing from the results; `unanswered` gets the reasons by probe key.
     """
@@ -93,12 +96,12 @@ def _probe_result(workshop: Workshop, runner: Runner, probe: Probe) -> Result:
 
 
 def _answers(workshop: Workshop, runner: Runner, case: Case, probe: Probe) -> Iterator[Streamed]:
-    """Yield the runner's answers to a probe, repeated `probe.times`.
+    """Yield the runner's answers to a probe, `probe.times` times.
 
-    Each run starts when its answer is requested.
+    Answers are produced lazily, in groups of `_IN_A_ROW` runs.
     """
-    for begin in range(0, probe.times, _IN_A_ROW):
-        cases = [case] * min(probe.times - begin, _IN_A_ROW)
+    for start in range(0, probe.times, _IN_A_ROW):
+        cases = [case] * min(probe.times - start, _IN_A_ROW)
         yield from workshop.stream(runner, cases, threads=probe.threads, keeps_states=probe.keeps_state)
 
 
@@ -108,9 +111,8 @@ class DefectCheck:
 
     Attributes:
         result: the result of the probes; RIGHT if the defect is absent, None if unknown.
-        before: what was known before the check, from this or other releases.
-        missed: similar inputs with wrong results, although they should pass: the defect affects more than is
-            known.
+        before: the evidence before the check, from this or other releases.
+        missed: names of near misses with wrong results: the defect affects more cases than are known.
         unanswered: names of probes that got no answer, for a reason outside of the runner.
     """
 
@@ -129,7 +131,7 @@ class DefectCheck:
 
     @property
     def is_unlike(self) -> bool:
-        """Whether the result differs from other processors' records, maybe due to the instruction set."""
+        """Whether the result differs from records of other processors, maybe due to the instruction set."""
         return bool(self.other_processor) and self._is_other
 
     @property
@@ -165,7 +167,6 @@ class Diagnosis:
 
 def examine(
     names: Sequence[str] = (),
-    tell: Callable[[str], object] | None = None,
     record: Path | None = None,
     executor: Executor | None = None,
     *,
@@ -176,7 +177,6 @@ def examine(
 
     Args:
         names: names of runners as for `compare`; empty for all.
-        tell: called with the name of each device before its result is awaited.
         record: a file of records to which the results are added.
         executor: runs the probes elsewhere.
         directory: resolves names of runners; in a fleet they may begin with the name of a machine.
@@ -193,8 +193,7 @@ def examine(
             job = Job("doctor", (rest,), machine=machine)
             futures.append((f"{machine}/{rest}".lstrip("/"), used_executor.submit(job, (rest,))))
         for name, future in futures:
-            if tell is not None:
-                tell(name)
+            begin(name)
             try:
                 device, release, row = future.result()
                 is_lost = False
@@ -219,9 +218,9 @@ def probe_device(name: str) -> tuple[Availability, str, Row | None]:
     """Run the probes of all known defects on a runner of this machine.
 
     Returns:
-        The availability of the device, its release, and the record of the results: None if no defect concerns
-            the device, it cannot run, or it answered no probe. Records are cached only if all probes were
-            answered.
+        The availability of the device, its release, and a record of the results. The record is None if no
+            defect concerns the device, it cannot run, or it answered no probe. It is cached only if all
+            probes were answered.
     """
     runner = runners.find(name)
     device, own_release = runner.availability(), next(iter(runner.versions.values()), "")
@@ -280,17 +279,20 @@ def names_of_releases(
 def _probe_in_parallel(
     runner: Runner, defects: Sequence[Defect], unanswered: dict[str, str]
 ) -> dict[str, Result]:
-    """Run the probes of defects in two processes side by side; return the results by probe key."""
+    """Run the probes of defects in two processes; return the results by probe key."""
     results, waiting, processes = dict[str, Result](), list(reversed(defects)), (runner, runner.another())
 
     def work(process: Runner) -> None:
         with suppress(IndexError):
             while True:
-                results.update(probe_defects(process, [waiting.pop()], unanswered))
+                defect = waiting.pop()
+                finished = max(len(defects) - len(waiting) - len(processes), 0)
+                begin(f"{runner.name}: {finished} of {counted(len(defects), 'known defect')}")
+                results.update(probe_defects(process, [defect], unanswered))
 
     with ThreadPoolExecutor(len(processes)) as pool:
         try:
-            for future in [pool.submit(work, process) for process in processes]:
+            for future in [pool.submit(copy_context().run, work, process) for process in processes]:
                 future.result()
         finally:
             waiting.clear()
@@ -300,9 +302,9 @@ def _probe_in_parallel(
 
 
 def check_row(defect: Defect, target: Target, row: Row, recorded: Sequence[Row]) -> DefectCheck:
-    """Compare the results of a device for a defect with the records.
+    """Compare a device's results for a defect with the records.
 
-    If the defect depends on the instruction set, records from the same instruction set count first.
+    If the defect depends on the instruction set, records with the same instruction set count first.
     """
     passed = {Result.RIGHT, Result.ABSENT}
     answers = {probe.name: row.results.get(key_of(defect, probe)) for probe in (*defect.probes, *defect.near)}
@@ -336,7 +338,7 @@ def _is_same_device(older: Row, newer: Row) -> bool:
 
 
 def save_row(row: Row, path: Path | None = None) -> None:
-    """Save a record in a file, or in the cache, replacing the older record of the device.
+    """Save a record in a file, or in the cache; it replaces the older record of the device.
 
     Raises:
         Error: the file cannot be written; errors of the cache are ignored.

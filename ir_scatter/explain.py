@@ -1,4 +1,4 @@
-"""Explanations of rules, defects, refusals and operators, and the pages of the documentation, as text."""
+"""Returns explanations of rules, defects, refusals and operators, and documentation pages, as text."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -16,20 +16,20 @@ from ir_scatter.rules.base import END, PAGES, Rule, first_sentence
 
 DOCS = Path(__file__).with_name("docs")
 _FORMER_NAMES = {"github-actions": "ci", "gpu-differs": "results-differ"}
-"""Names of pages that `explain` still accepts."""
+"""Earlier names of pages, by which `explain` still finds them."""
 
 _NOT_PRINTED = re.compile(r"^(?:<!--.*?-->|!\[.*?\]\(.*?\))\n+", re.MULTILINE)
 _LINK = re.compile(r"\[([^\[\]]+)\]\((?!https?:)[^()\s]+\)")
 
 REFUSAL = "refusal"
-"""The severity listed for refusals of `convert`."""
+"""The severity listed for refusals of `convert`, beside those of rules."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A rule, or a reason why `convert` refuses a node.
+    """A row of the list of rules: a rule, or a reason why `convert` refuses a node.
 
-    For the operators in `warns_for` a violation of the rule is only a warning.
+    For operators in `warns_for` the rule gives a warning instead of an error.
     """
 
     code: str
@@ -75,7 +75,7 @@ def _refusals() -> Mapping[str, str]:
 
 @cache
 def pages() -> Mapping[str, Path]:
-    """Return the pages by the names that `explain` accepts, without pages of rules and operators."""
+    """Return the paths of pages by the names that `explain` accepts, except pages of rules and operators."""
     paths = [*DOCS.glob("*.md"), *DOCS.glob("schemas/*.json")]
     paths += [path for folder in ("how-to", "runners") for path in DOCS.glob(f"{folder}/[!i]*.md")]
     named = {path.name.removesuffix(".md"): path for path in paths}
@@ -83,9 +83,10 @@ def pages() -> Mapping[str, Path]:
 
 
 def explain(topic: str = "index") -> str:
-    """Explain a rule ("SCT203", "updates-shape-mismatch"), an operator ("ScatterND-18"), or give a page.
+    """Return the explanation of a rule ("SCT203", "updates-shape-mismatch") or operator ("ScatterND-18").
 
-    An operator without a version stands for all of its versions. The page "index" names the others.
+    An operator without a version stands for all of its versions. Other topics are defects, refusals and
+    documentation pages; the page "index" lists the pages.
 
     Raises:
         UsageError: there is no such rule, operator or page.
@@ -113,7 +114,7 @@ def explain(topic: str = "index") -> str:
 
 
 def _is_known(text: str) -> bool:
-    """Return whether a text is the name of a page, a rule or an operator as it is written."""
+    """Return whether a text needs no change; otherwise it may be a name written without hyphens."""
     return (
         text.lower() in pages() or text.upper() in by_code() or text.lower() in by_name() or " " not in text
     )
@@ -131,7 +132,7 @@ def _unknown(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return Markdown as plain text, without links, comments and pictures."""
+    """Convert Markdown to plain text, without links, comments and pictures."""
     return _LINK.sub(r"\1", _NOT_PRINTED.sub("", text))
 
 

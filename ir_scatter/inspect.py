@@ -1,4 +1,4 @@
-"""Summaries of the scatter nodes of a model."""
+"""Summarises the scatter nodes of a model for `ir-scatter inspect` and `ir_scatter.inspect`."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -16,15 +16,16 @@ from ir_scatter.ops.names import OperatorName
 
 UNKNOWN = "?"
 _OWN_FIELDS = frozenset({"axis", "reduction"})
-"""Attributes that have a column of their own in a summary."""
+"""Attributes for which a summary has a field."""
 
 
 @record()
 class IndexSummary:
     """Facts about indices: least and greatest value, and how many of them repeat an earlier target.
 
-    None stands for unknown, and for the least and greatest of an empty constant. `proof` is what is proven of
-    indices that are not constant, "in range if position in 0..15"; "" if that was not asked for.
+    None stands for unknown; an empty constant has neither a least nor a greatest value, so both are None.
+    `proof` states what is proven of indices that are not constant: "in range if position in 0..15"; "" if no
+    proof was requested.
     """
 
     is_constant: bool
@@ -47,15 +48,15 @@ class NodeSummary:
     """One scatter node.
 
     Attributes:
-        operator: type and since-version, "ScatterND-16"; without a version if no row applies.
+        operator: type and since-version, "ScatterND-16"; without a version if no specification applies.
         inputs: type and shape of each input by its name in the specification, "f32[2, ?]".
-        axis: as written; None if the operator has none, "?" if it is not constant.
-        reduction: as written or by default; None if the operator has none.
+        axis: the axis in the file, not normalised; None if the operator has none, "?" if it is not constant.
+        reduction: the reduction in the file, or the default; None if the operator has none.
         shapes: the shape of each input by its name in the specification, and of the output; None for an
-            unknown rank. Omitted inputs are missing.
-        attributes: those of the specification, as written or by default.
-        unusual_attributes: those of `attributes` that differ from their default and have no field of their
-            own: `use_init_val`, `mode`.
+            unknown rank. Omitted inputs have no entry.
+        attributes: the attributes in the specification, with the values in the file or the defaults.
+        unusual_attributes: those of `attributes` that differ from their default and have no field here:
+            `use_init_val`, `mode`.
     """
 
     location: Location
@@ -75,13 +76,13 @@ class NodeSummary:
 
     @property
     def scope(self) -> str:
-        """The path to the node inside the model, "If_23:then_body/scatter"."""
+        """The path to the node inside the model: "If_23:then_body/scatter"."""
         return self.location.scope
 
 
 @record()
 class Inspection:
-    """The scatter nodes of one file; if it cannot be read, there is an error and no format."""
+    """The scatter nodes of one file; for an unreadable file, an error and no format."""
 
     path: str
     format: str | None
@@ -92,7 +93,10 @@ class Inspection:
 def inspect(
     model: Model, *, max_index_elements: int = MAX_CONSTANT_ELEMENTS, proves: bool = False
 ) -> list[NodeSummary]:
-    """List the scatter nodes of a model in the order of the file, a function's once per signature."""
+    """List the scatter nodes of a model in the order of the file.
+
+    A node in a function is listed once for each signature (input types and shapes) of the function's calls.
+    """
     summaries = []
     for scatter in scatter_nodes(model, Facts(max_index_elements, model)):
         summary = _summary(scatter)

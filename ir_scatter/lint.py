@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from ir_scatter import formats
 from ir_scatter.analysis.constants import MAX_CONSTANT_ELEMENTS
-from ir_scatter.analysis.symbolic import count_proofs
+from ir_scatter.analysis.symbolic import count_declared, count_proofs
 from ir_scatter.core.diagnostics import Diagnostic, Excerpt, Location, Related, Severity
 from ir_scatter.core.errors import BadFeed, BadGiven, UnreadableModel, UsageError
 from ir_scatter.core.files import STANDARD_INPUT, STDIN_NAME, Source, is_excluded, read_regular
@@ -43,16 +43,17 @@ class FileResult:
     """The result for one file.
 
     Attributes:
-        path: as the caller named it.
+        path: the path as the caller wrote it.
         format: None if it could not be recognised.
-        scatter_nodes: number of scatter nodes; those of a function count once.
+        scatter_nodes: number of scatter nodes; a node in a function counts once.
         excerpts: the text around the places of diagnostics; see `place_of`.
         inputs: the names of the model's inputs.
         bug: the message of an unexpected error in this library; "" if there was none.
         passed_over: why the file was skipped, if it is not a model; "" otherwise.
-        neighbourhoods: the graph around nodes with findings, if the options ask for it.
-        proofs: scatter nodes by how far it is known that their indices are in range, "conditional", if the
-            options ask for it.
+        neighbourhoods: the graph around nodes with findings, if the options request it.
+        proofs: number of scatter nodes by the state of the proof that their indices are in range, such as
+            "conditional"; if the options request it.
+        proofs_by_names: nodes in range only if dimensions of one name have one size; counted with targets.
     """
 
     path: str
@@ -66,13 +67,34 @@ class FileResult:
     passed_over: str = ""
     neighbourhoods: "Mapping[Location, Neighbourhood]" = field(default_factory=dict)
     proofs: Mapping[str, int] = field(default_factory=dict)
+    proofs_by_names: int = 0
+    by_target: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    """(scope of a node, code of a known defect) by device and release, if several are compared."""
+
+
+class KnownFindings(NamedTuple):
+    """What a baseline says of a run.
+
+    Attributes:
+        accepted: findings that it accepts, which the report leaves out.
+        gone: findings that it accepts, and that the checked files no longer have.
+    """
+
+    accepted: int
+    gone: int
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The results of one run, in the order in which files were named."""
+    """The results of one run, in the order in which files were named.
+
+    Attributes:
+        files: their results.
+        known: what the baseline says; None without one.
+    """
 
     files: tuple[FileResult, ...]
+    known: KnownFindings | None = None
 
     def diagnostics(self) -> list[Diagnostic]:
         return [diagnostic for file in self.files for diagnostic in file.diagnostics]
@@ -82,7 +104,7 @@ class Report:
 
 
 class NodeIgnore(NamedTuple):
-    """Prefixes of codes to ignore for some files (a glob) and nodes (a glob of scopes or names)."""
+    """Prefixes of codes to ignore for some files (a glob) and nodes (a glob for scopes or names)."""
 
     file: str
     node: str
@@ -91,17 +113,17 @@ class NodeIgnore(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a run checks.
+    """Which checks a run makes.
 
     Attributes:
         select: prefixes of the codes to check; empty for all.
-        ignore: prefixes of the codes to leave out.
+        ignore: prefixes of the codes to skip.
         max_index_elements: constants with more elements are not read.
         stdin_format: the format of standard input; None to recognise it by its content.
-        given: what holds of inputs: "position in 0..15".
+        given: conditions that inputs satisfy: "position in 0..15".
         with_neighbourhoods: whether results include the graph around nodes with findings.
-        counts_proofs: whether results say for how many nodes indices are proven to be in range; they do if
-            something is given, or with targets.
+        counts_proofs: whether results count the nodes whose indices are proven to be in range; they always do
+            with `given` or `targets`.
     """
 
     select: tuple[str, ...] = ()
@@ -114,8 +136,24 @@ class Options:
     with_neighbourhoods: bool = False
     counts_proofs: bool = False
     targets: tuple[str, ...] = ()
-    """Devices and releases whose known defects are reported, in the user's spelling."""
+    """Devices and releases whose known defects are reported, as the user writes them: "GPU@2025.4"."""
     given: tuple[str, ...] = ()
+
+    def may_report(self, code: str) -> bool:
+        """Return whether a run with these options could report a finding with this code."""
+        from ir_scatter.defects import by_code
+        from ir_scatter.portability import concerns, portability_to
+
+        is_selected = code.startswith(code_prefixes(self.select) or ("",))
+        if self.min_severity is not Severity.NOTE or not is_selected:
+            return False
+        if code.startswith(code_prefixes(self.ignore)):
+            return False
+        if (defect := by_code().get(code)) is not None:
+            return bool(self.targets) and any(
+                concerns(target, defect) for target in portability_to(self.targets).targets
+            )
+        return bool(self.targets) or code != by_name()["untested-device"].code
 
 
 def check_files(
@@ -125,6 +163,7 @@ def check_files(
     jobs: int = 1,
     executor: Executor | None = None,
     seen: Callable[[FileResult], object] | None = None,
+    job: str = "validate",
 ) -> list[FileResult]:
     """Check files in several processes or by an executor; return results in the order of the files.
 
@@ -134,9 +173,10 @@ def check_files(
         jobs: number of processes.
         executor: replaces these processes, for example by a fleet.
         seen: called with each result.
+        job: the registered function that checks a file, with the arguments of `check_file`.
 
     Returns:
-        One result per file, without files that were lost with the connection to their worker.
+        One result per file, except for files that were lost with the connection to their worker.
     """
     if any(source.path == STANDARD_INPUT for source in sources):
         jobs, executor = 1, None
@@ -145,7 +185,7 @@ def check_files(
         with suppress(Exception):  # if a package is broken, the result of each file will say so
             import ir_scatter.formats.onnx.reader  # noqa: F401  # once, not in each process
     with local(jobs) if executor is None else nullcontext(executor) as pool:
-        futures = [pool.submit(Job("validate", (source, options), source.path)) for source in sources]
+        futures = [pool.submit(Job(job, (source, options), source.path)) for source in sources]
         for source, future in zip(sources, futures, strict=True):
             try:
                 checked.append(future.result())
@@ -161,10 +201,10 @@ def check_files(
 
 @register("validate")
 def check_file(source: Source, options: Options) -> FileResult:
-    """Read and validate one file; the result contains all errors, also of reading.
+    """Read and validate one file; errors of reading are findings in the result too.
 
     Raises:
-        BadFeed: a shape for an input differs in rank from the model.
+        BadFeed: the shape that the caller sets for an input has another rank than in the model.
     """
     name = STDIN_NAME if source.path == STANDARD_INPUT else source.path
     try:
@@ -225,6 +265,20 @@ def _check(name: str, source: Source, options: Options) -> FileResult:
     result = file_result(model, reported)
     if options.counts_proofs or options.given or options.targets:
         result = replace(result, proofs=count_proofs(model, check.facts))
+    if options.targets:
+        result = replace(result, proofs_by_names=count_declared(model, check.facts))
+    if len(options.targets) > 1:
+        from ir_scatter.portability import nodes_by_target, portability_to
+
+        codes, ignored = code_prefixes(options.select) or ("",), code_prefixes(options.ignore)
+        result = replace(
+            result,
+            by_target=nodes_by_target(
+                check,
+                portability_to(options.targets).targets,
+                lambda code: code.startswith(codes) and not code.startswith(ignored),
+            ),
+        )
     if not options.with_neighbourhoods:
         return result
     from ir_scatter.analysis.neighbourhood import neighbourhoods  # imported here, as only pictures need it
@@ -240,9 +294,10 @@ def with_defects(
     select: str | Iterable[str] = (),
     ignore: str | Iterable[str] = (),
 ) -> list[Diagnostic]:
-    """Return diagnostics, and further ones for known defects of devices, in the order of the file.
+    """Return the diagnostics and those of known defects on devices, in the order of the file.
 
-    An error of the file that a target's runtime refuses keeps its place as an error.
+    An error in the file that one runtime refuses and others tolerate is an error if a target has that
+    runtime.
     """
     from ir_scatter.portability import diagnose, portability_to  # imported here, as only --for needs it
 
@@ -269,7 +324,7 @@ def with_defects(
 
 
 def file_result(model: Model, diagnostics: Sequence[Diagnostic]) -> FileResult:
-    """Return the diagnostics of a model as the result for one file."""
+    """Return a `FileResult` for a model that was read, with these diagnostics."""
     inputs = frozenset(name for names in model.inputs for name in names)
     count = sum(1 for _ in model.definitions(scatter_types(model.domain)))
     return FileResult(
@@ -278,14 +333,14 @@ def file_result(model: Model, diagnostics: Sequence[Diagnostic]) -> FileResult:
 
 
 def unreadable(error: UnreadableModel, path: str) -> FileResult:
-    """Return the result for a file that cannot be read."""
+    """Return a `FileResult` for a file that cannot be read, with the error as a finding."""
     diagnostic = file_diagnostic(error.defect, error.message, error.location)
     diagnostic = replace(diagnostic, span=error.span, help=error.help or diagnostic.help)
     return FileResult(path, error.format, False, 0, (diagnostic,), error.excerpts)
 
 
 def excerpts(model: Model, diagnostics: Iterable[Diagnostic]) -> dict[Place, Excerpt]:
-    """Return the text at the places of diagnostics and their related places; empty without lines."""
+    """Return the text at the places of diagnostics and related places; empty for a format without lines."""
     if model.format != IR:
         return {}
     places = set[Place | None]()
@@ -298,7 +353,7 @@ def excerpts(model: Model, diagnostics: Iterable[Diagnostic]) -> dict[Place, Exc
 
 
 def place_of(diagnostic: Diagnostic | Related) -> Place | None:
-    """Return line and column of the faulty part, or of the node; None in a format without lines."""
+    """Return line and column of the faulty part, or of the node; None for a format without lines."""
     if diagnostic.span is not None:
         return diagnostic.span[:2]
     line = diagnostic.location.line
@@ -306,7 +361,7 @@ def place_of(diagnostic: Diagnostic | Related) -> Place | None:
 
 
 def _demand_ranks(model: Model, shapes: Mapping[str, Shape]) -> None:
-    """Check that shapes have the ranks of the model's inputs; dimensions may differ."""
+    """Raise BadFeed if a shape has another rank than the model's input; dimensions may differ."""
     from ir_scatter.formats import dataflow_of
 
     for input in dataflow_of(model).inputs:
@@ -339,7 +394,7 @@ _Key = tuple[str, str, str, str]
 
 
 class Baseline:
-    """Accepted findings, identified by code, path, scope and node but not by line.
+    """Findings that the user accepts, identified by code, path, scope and node, but not by line.
 
     Each entry accepts one finding.
     """
@@ -348,8 +403,13 @@ class Baseline:
         self.folder = Path(path).resolve().parent  # paths in the baseline file are relative to its folder
         self._accepted = Counter(accepted or {})
 
-    def new_in(self, report: Report) -> Report:
-        """Return the report without accepted findings; unreadable files keep all findings."""
+    def new_in(self, report: Report, options: Options | None = None) -> Report:
+        """Return the report without accepted findings; unreadable files keep all findings.
+
+        Args:
+            report: of all findings.
+            options: those of the run, as findings that it does not look for are not gone.
+        """
         remaining, files = Counter(self._accepted), []
         for file in report.files:
             new = []
@@ -360,12 +420,52 @@ class Baseline:
                 else:
                     new.append(diagnostic)
             files.append(replace(file, diagnostics=tuple(new)))
-        return Report(tuple(files))
+        accepted = self._accepted.total() - remaining.total()
+        gone = self._gone(remaining, report, options or Options())
+        return Report(tuple(files), KnownFindings(accepted, gone.total()))
+
+    def without_gone(self, report: Report, options: Options) -> "Baseline":
+        """Return a baseline without the findings that are gone; `report` is of all findings."""
+        found = Counter(self.key(each) for file in report.files for each in file.diagnostics)
+        gone = self._gone(self._accepted - found, report, options)
+        return Baseline(str(self.folder / "baseline"), self._accepted - gone)
+
+    def _gone(self, remaining: "Counter[_Key]", report: Report, options: Options) -> "Counter[_Key]":
+        """Return accepted findings that the run looked for in vain, or whose file no longer exists."""
+        read_paths = {self._path(file.path) for file in report.files if file.is_readable}
+        named_paths = {self._path(file.path) for file in report.files}
+        return Counter(
+            {
+                key: count
+                for key, count in remaining.items()
+                if count > 0
+                and options.may_report(key[0])
+                and (
+                    key[1] in read_paths
+                    or (key[1] not in named_paths and not os.path.lexists(self.folder / key[1]))
+                )
+            }
+        )
 
     def key(self, diagnostic: Diagnostic) -> _Key:
-        path = os.path.relpath(diagnostic.location.path, self.folder).replace(os.sep, "/")
         name = diagnostic.node.name if diagnostic.node else ""
-        return diagnostic.code, path, diagnostic.location.scope, name
+        return diagnostic.code, self._path(diagnostic.location.path), diagnostic.location.scope, name
+
+    def _path(self, path: str) -> str:
+        return os.path.relpath(path, self.folder).replace(os.sep, "/")
+
+    def text(self) -> str:
+        """Return the text of its file."""
+        findings = [
+            {"code": code, "path": path, "scope": scope, "node": node, "count": count}
+            for (code, path, scope, node), count in sorted(self._accepted.items())
+            if count
+        ]
+        return json.dumps({"schema": _SCHEMA, "findings": findings}, indent=2, ensure_ascii=True) + "\n"
+
+    def __len__(self) -> int:
+        """Return the number of accepted findings."""
+        return self._accepted.total()
 
 
 def read_baseline(path: str) -> Baseline:
@@ -397,13 +497,8 @@ def read_baseline(path: str) -> Baseline:
     return Baseline(path, accepted)
 
 
-def baseline_text(report: Report, path: str) -> str:
-    """Return the text of a baseline file at `path` that accepts every finding of a report."""
+def baseline_of(report: Report, path: str) -> Baseline:
+    """Return a baseline at `path` that accepts every finding of a report."""
     key = Baseline(path).key
     readable = [file for file in report.files if file.is_readable]
-    counts = Counter(key(diagnostic) for file in readable for diagnostic in file.diagnostics)
-    findings = [
-        {"code": code, "path": file, "scope": scope, "node": node, "count": count}
-        for (code, file, scope, node), count in sorted(counts.items())
-    ]
-    return json.dumps({"schema": _SCHEMA, "findings": findings}, indent=2, ensure_ascii=True) + "\n"
+    return Baseline(path, Counter(key(diagnostic) for file in readable for diagnostic in file.diagnostics))

@@ -1,4 +1,7 @@
-"""Finds nodes of a model that known defects of devices and releases affect, without running anything."""
+"""Finds the nodes of a model that are affected by known defects of devices and releases, without running it.
+
+`validate --for`, `convert --for` and `compare` use it. A target is a runner and a release.
+"""
 
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -9,13 +12,13 @@ from typing import NamedTuple, TypeAlias
 
 from ir_scatter import runners
 from ir_scatter.analysis.constants import MAX_CONSTANT_ELEMENTS, Facts
-from ir_scatter.analysis.reachability import BarrierKind, Extent, Folding, Reach, UseKind, reachability_of
+from ir_scatter.analysis.reachability import Extent, Folding, Reach, SkipReason, UseKind, reachability_of
 from ir_scatter.analysis.scatter_node import ScatterNode, scatter_nodes
 from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef, Part, Severity, Side
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.files import cache_folder
 from ir_scatter.core.model import Graph, Model
-from ir_scatter.core.parameters import Parameter
+from ir_scatter.core.parameters import Invocation, Parameter
 from ir_scatter.core.words import counted
 from ir_scatter.defects import all_defects, by_code
 from ir_scatter.defects.base import Defect, Meeting, Result, Stage
@@ -36,30 +39,30 @@ _DOES = {
     Result.ACCEPTED: "silently accepts it",
     Result.ABSENT: "does not support it",
 }
-"""What a device does, by recorded result, if that differs from the defect's usual symptom."""
+"""Predicate for a device by recorded result, if that differs from the defect's usual symptom."""
 _STOPS = frozenset({Result.REFUSED, Result.ABSENT, Result.CRASHED})
 
 _RUNS = {
-    BarrierKind.NOT_TAKEN: Stage.COMPILE,
-    BarrierKind.FOLDED_CHOICE: Stage.COMPILE,
-    BarrierKind.NO_TRIPS: Stage.RUN,
-    BarrierKind.SKIPPED: Stage.RUN,
-    BarrierKind.CHOICE: Stage.RUN,
-    BarrierKind.TRIPS: Stage.RUN,
+    SkipReason.NOT_TAKEN: Stage.COMPILE,
+    SkipReason.FOLDED_CHOICE: Stage.COMPILE,
+    SkipReason.NO_TRIPS: Stage.RUN,
+    SkipReason.SKIPPED: Stage.RUN,
+    SkipReason.CHOICE: Stage.RUN,
+    SkipReason.TRIPS: Stage.RUN,
 }
-"""The stage from which a runtime ignores a body that never runs; bodies of loops are still compiled."""
+"""The stage from which a runtime ignores a body that never runs; loop bodies are compiled even then."""
 
 _NOT_INFERRED = "only the output's shape is read, and the device does not infer it"
-"""The condition under which a node runs if only its output's shape is read, which this library can infer."""
+"""Condition if only the output's shape is read: this library infers it without the node, a device may not."""
 
-_STATE_READ = "the state that it goes into is read, which no output does"
-"""The condition under which wrong numbers matter that only a state keeps."""
+_STATE_READ = "the state that it is written to is read; no output depends on it"
+"""Condition under which wrong numbers matter if they only go into a state."""
 
 _OnTarget: TypeAlias = tuple[Target, Evidence]
 
 
 def find_targets(texts: Sequence[str]) -> tuple[Target, ...]:
-    """Return the devices and releases that `--for` names, separated by commas.
+    """Parse the devices and releases that the user names, separated by commas.
 
     Args:
         texts: names of runners, long or short, with a release after "@", or without one for the installed
@@ -81,13 +84,13 @@ def find_targets(texts: Sequence[str]) -> tuple[Target, ...]:
             installed = next(iter(runner.versions.values()), "")
             targets[Target(plain_name(runner.name), release[1] if release else installed)] = None
     if not targets:
-        expected = "CPU, GPU or another device that `ir-scatter devices` lists"
+        expected = f"CPU, GPU or another device that `{Invocation('devices', {})}` lists"
         raise UsageError(f"{Parameter('targets')} names no device, expected {expected}")
     return tuple(targets)
 
 
 def hidden_by_taps(model: Model, runner: str) -> dict[str, str]:
-    """Return defects that do not show while `compare` taps a node: {scope of the node: code}.
+    """Return the nodes with a defect that disappears when `compare` taps them: {scope of the node: code}.
 
     Args:
         model: the model whose scatter nodes are checked.
@@ -103,21 +106,18 @@ def hidden_by_taps(model: Model, runner: str) -> dict[str, str]:
 
 
 def concerns(target: Target, defect: Defect) -> bool:
-    """Return whether a defect is one of a target, or of the device that the target emulates."""
+    """Return whether a target, or the device that it emulates, is among the runners of a defect."""
     return runners.original(target.runner) in defect.runners
 
 
 def cache_file() -> Path | None:
-    """Return the path of the file with `doctor`'s results on this machine.
-
-    None if there is no cache folder.
-    """
+    """Return the file in which `doctor` caches results of this machine; None without a cache folder."""
     folder = cache_folder()
     return None if folder is None else folder / "doctor.json"
 
 
 class Met(NamedTuple):
-    """A defect that affects a node, and the evidence for each target (runner and release) that has it."""
+    """A defect that affects a node, and the evidence for each target that has the defect."""
 
     defect: Defect
     meeting: Meeting
@@ -131,7 +131,7 @@ class Met(NamedTuple):
 
     @property
     def is_of_legal_inputs(self) -> bool:
-        """Whether a probe (test input) that shows the defect breaks no rule."""
+        """Whether some probe (test input) that shows the defect is legal."""
         names = self.meeting.probes
         return any(not probe.breaks for probe in self.defect.probes if not names or probe.name in names)
 
@@ -142,12 +142,12 @@ class Met(NamedTuple):
 
 
 class Portability:
-    """The known defects of some targets (runners and releases), and which nodes of models they affect.
+    """The known defects of some targets (runners and releases); finds those that affect a node.
 
     Args:
         targets: from `find_targets`.
-        here: results of probes on this machine; None for those that `doctor` saved.
-        recorded: results on other machines; None for the history.
+        here: results of probes on this machine; None for the results that `doctor` cached.
+        recorded: results on other machines; None for the history in this package.
     """
 
     def __init__(
@@ -163,7 +163,11 @@ class Portability:
         self._evidence: dict[tuple[str, tuple[str, ...], bool], tuple[_OnTarget, ...]] = {}
 
     def with_devices(self) -> "Portability":
-        """Return this, and a device besides each runner that only folds: what it does not fold runs there."""
+        """Return a Portability whose targets include the devices that complement constant folding.
+
+        "openvino:fold" only computes nodes with constant inputs; all other nodes run on a device such as
+        "openvino:CPU", which is added to the targets.
+        """
         if self._with_devices is None:
             pairs = [(target, runners.find(target.runner).leaves_to) for target in self.targets]
             devices = [target._replace(runner=device) for target, device in pairs if device]
@@ -175,9 +179,9 @@ class Portability:
     def evidence(
         self, defect: Defect, probes: tuple[str, ...] = (), is_folded: bool = False
     ) -> tuple[_OnTarget, ...]:
-        """Return the evidence for a defect on the targets that it concerns, by all of its probes or some.
+        """Return the evidence for a defect on each target that it concerns, from all or the named probes.
 
-        If a node may be folded, the defects of the runner that folds for a target count as well.
+        If the node may be folded, defects of the runner that folds for a target count as well.
         """
         key = defect.code, probes, is_folded
         if key not in self._evidence:  # targets may share the runner that folds for them: count it once
@@ -200,9 +204,8 @@ class Portability:
     def met(self, scatter: ScatterNode, broken: Collection[str] = ()) -> Iterator[Met]:
         """Yield the defects of some target that affect a node.
 
-        If it breaks rules, only those with that fault.
-
-        If a target certainly refuses the node, its defects that depend on a run are left out.
+        If the node breaks rules, only defects about the same rules are yielded. If a target always refuses
+        the node, its defects that depend on a condition are left out.
         """
         every = [*self._met(scatter, broken)]
         stopped = {
@@ -248,7 +251,7 @@ class Portability:
         return [met.defect.code for met in self.met(scatter) if not met.meeting.when]
 
     def maybe_met(self, scatter: ScatterNode) -> set[str]:
-        """Return the codes of defects that may affect a node for legal inputs."""
+        """Return the codes of defects that affect a node for some legal inputs only."""
         return {met.defect.code for met in self.met(scatter) if met.meeting.when and met.is_risk}
 
     def nearly_met(self, scatter: ScatterNode) -> set[str]:
@@ -257,7 +260,7 @@ class Portability:
         return {met.defect.code for met in possible if met.meeting.is_likely}
 
     def untested(self, model: Model) -> Iterator[Diagnostic]:
-        """Yield a note for each target that was not, or not fully, tested."""
+        """Yield a note for each target on which some known defects, or all, were never tested."""
         for target in self.targets:
             pairs = [pair for defect in all_defects() for pair in self.evidence(defect)]
             of_target = [evidence for subject, evidence in pairs if subject == target]
@@ -282,7 +285,7 @@ def _only_when(meeting: Meeting, when: str) -> Meeting:
 def _split_by_condition(met: Met, reach: Reach) -> Iterator[Met]:
     """Yield the defect once for each condition under which targets compute the node.
 
-    Nothing if they never do.
+    Nothing is yielded if they never compute it.
     """
     if reach.extent is Extent.ALWAYS and UseKind.NUMBERS in reach.uses:
         yield met
@@ -298,7 +301,7 @@ def _split_by_condition(met: Met, reach: Reach) -> Iterator[Met]:
 
 
 def _strikes_when(met: Met, target: Target, reach: Reach) -> str | None:
-    """Return when a defect shows at a node on a target: "" if always, None if never, else the condition."""
+    """Return the condition under which a defect shows at a node: "" if always, None if never."""
     strikes = met.meeting.strikes or met.defect.strikes
     optimizations = runners.find(target.runner).optimizations()
     is_of_state = met.defect.symptom.is_of_numbers and UseKind.NUMBERS not in reach.uses
@@ -311,8 +314,8 @@ def _strikes_when(met: Met, target: Target, reach: Reach) -> str | None:
     is_removed = bool(stages) and all(_is_at_most(stage, strikes) for stage in stages)
     if is_removed and not is_inferred:
         return None
-    starts = {**_RUNS, BarrierKind.SKIPPED: optimizations.skipped_loops or Stage.RUN}
-    kinds = [barrier.kind for barrier in reach.barriers if _is_at_most(starts[barrier.kind], strikes)]
+    starts = {**_RUNS, SkipReason.SKIPPED: optimizations.skipped_loops or Stage.RUN}
+    kinds = [body.reason for body in reach.skippable if _is_at_most(starts[body.reason], strikes)]
     if any(kind.is_certain for kind in kinds):
         return None
     whens = [_NOT_INFERRED] if is_removed else [_STATE_READ] if is_of_state else []
@@ -325,7 +328,7 @@ def _is_at_most(stage: Stage | None, limit: Stage) -> bool:
 
 @cache
 def portability_to(targets: tuple[str, ...]) -> Portability:
-    """Return the known defects of the devices and releases that `--for` names; see `find_targets`."""
+    """Return the `Portability` of the devices and releases that the user names; see `find_targets`."""
     return Portability(find_targets(targets))
 
 
@@ -336,9 +339,9 @@ def meetings(
     is_meant: Callable[[str], bool] = lambda scope: True,
     check: Check | None = None,
 ) -> Iterator[tuple[ScatterNode, Graph, Met]]:
-    """Yield (node, its graph, defect) for each known defect that affects a node; arguments as of `diagnose`.
+    """Yield (node, its graph, defect) for each known defect that affects a node.
 
-    A node of a function comes once for each signature of its calls.
+    The arguments are those of `diagnose`. A node of a function is yielded once per signature of its calls.
     """
     if check is None or not check.knows_legality:
         check = Check(model, [rule for rule in all_rules() if rule.is_legality], max_index_elements)
@@ -351,6 +354,31 @@ def meetings(
                 yield from ((scatter, graph, met) for met in portability.met(scatter, broken))
 
 
+def nodes_by_target(
+    check: Check, targets: Sequence[Target], is_meant: Callable[[str], bool] = lambda code: True
+) -> dict[str, tuple[tuple[str, str], ...]]:
+    """Return which nodes of a model each target gets wrong or refuses: {target: (scope, code of a defect)}.
+
+    Args:
+        check: a check of the model.
+        targets: from `find_targets`.
+        is_meant: returns whether a defect counts, by its code.
+    """
+    maximum = check.facts.max_elements
+    return {
+        str(target): tuple(
+            sorted(
+                {
+                    (scatter.node.scope, met.defect.code)
+                    for scatter, _, met in meetings(check.model, Portability([target]), maximum, check=check)
+                    if is_meant(met.defect.code)
+                }
+            )
+        )
+        for target in targets
+    }
+
+
 def diagnose(
     model: Model,
     portability: Portability,
@@ -358,17 +386,16 @@ def diagnose(
     is_meant: Callable[[str], bool] = lambda scope: True,
     check: Check | None = None,
 ) -> list[Diagnostic]:
-    """Return diagnostics for nodes of a model that known defects of the targets affect.
+    """Return diagnostics for the nodes of a model that known defects of the targets affect.
 
-    A node that breaks a rule has no specified result; only defects about the same fault are reported for it.
+    A node that breaks a rule has no specified result; only defects about that rule are reported for it.
 
     Args:
         model: from `read`.
         portability: the known defects of the targets.
         max_index_elements: constants with more elements are not read.
-        is_meant: returns by its scope whether to check a node.
-        check: a check of the same model that has run, whose judgements of nodes are used again. A new check
-            is made for None, or if that check lacks rules of legality.
+        is_meant: returns whether to check the node with this scope.
+        check: a finished check of the same model, whose results are reused if it included all legality rules.
     """
     diagnostics: dict[tuple[str, str], Diagnostic] = {}
     scopes: dict[tuple[str, str], set[str]] = {}
@@ -387,7 +414,7 @@ def diagnose(
 
 
 def _guarded(scatter: ScatterNode) -> Callable[[Defect], bool]:
-    """Return a function that tells whether a node's indices are guarded or proven against a defect."""
+    """Return a predicate on defects: whether a node's indices are guarded or proven against it."""
     is_safe: dict[Guard, bool] = {}
 
     def is_guarded(defect: Defect) -> bool:
@@ -402,7 +429,7 @@ def _guarded(scatter: ScatterNode) -> Callable[[Defect], bool]:
 
 
 def and_others(message: str, count: int) -> str:
-    """Append the number of further nodes to which a message applies."""
+    """Append the number of other nodes that the message is also about."""
     return f"{message}; {counted(count, 'other node')} as well" if count else message
 
 
@@ -422,15 +449,15 @@ def _diagnostic(scatter: ScatterNode, met: Met, graph: Graph, severity: Severity
         None if index is None else spec.ports[index].name,
         index,
         graph.calls,
-        None,
+        defect.fixed_by,
         node.graph.span_of(node, part),
         defect.name.replace("-", " "),
-        str(defect.avoid),
+        defect.avoid,
     )
 
 
 def _describe(defect: Defect, target: Target, evidence: Evidence) -> str:
-    """Return what a target does and the source: "openvino:CPU 2026.4.1 crashes (recorded, ...)"."""
+    """Return what a target does, with the source: "openvino:CPU 2026.4.1 crashes (recorded, ...)"."""
     assert evidence.result is not None
     is_usual = evidence.result is defect.symptom.result
     verb = defect.symptom.does if is_usual else _DOES[evidence.result]

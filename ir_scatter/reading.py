@@ -1,4 +1,4 @@
-"""Reads a model from a path or bytes, and passes facts about operators to the readers of formats."""
+"""Reads a model from a path or bytes; the entry to all file formats."""
 
 import mmap
 from collections.abc import Iterator, Mapping
@@ -28,13 +28,13 @@ def read(
 
     Args:
         path: the `.xml` or `.onnx` file.
-        data: its bytes, if they did not come from the file of that name.
+        data: the content of the file as bytes, if it is not to be read from disk; `path` then only names it.
         format: "openvino-ir" or "onnx"; None to detect it from the content.
-        input_shapes: shapes for inputs of the model by name, as `ir_scatter.core.shapes.parse_shape`
-            reads them; for ONNX they are propagated.
+        input_shapes: shapes for inputs of the model by name, from `ir_scatter.core.shapes.parse_shape`; for
+            ONNX they are propagated through the model.
 
     Raises:
-        UnreadableModel: the file is no model, or cannot be read.
+        UnreadableModel: the file is not a model, or cannot be read.
     """
     types = scatter_types(ONNX) | scatter_types(OPENVINO)
     options = ReadOptions(types, types, _OPERATORS, input_shapes=input_shapes or {})
@@ -42,11 +42,11 @@ def read(
 
 
 def read_written(model: Model, content: bytes, appended: bytes) -> Model:
-    """Read a new version of a model that is not in a file yet.
+    """Read a converted model that is not in a file yet.
 
     Args:
-        model: the model whose files lie beside the new one.
-        content: the bytes of the new file.
+        model: the original model; the new one lies in the same folder.
+        content: the content of the new file.
         appended: bytes to append to the weights of an IR.
     """
     types = scatter_types(ONNX) | scatter_types(OPENVINO)
@@ -56,7 +56,7 @@ def read_written(model: Model, content: bytes, appended: bytes) -> Model:
 
 
 def files_beside(path: str) -> Iterator[tuple[str, str]]:
-    """Yield the other files of a model, each with a description."""
+    """Yield (path, description) of the other files of a model, such as its weights."""
     if formats.format_of(path) == IR:
         yield str(Path(path).with_suffix(".bin")), f"the weights of {path}"
         return

@@ -1,4 +1,4 @@
-"""Default options from the table `[tool.ir-scatter]` of the nearest pyproject.toml."""
+"""Reads default options from the table `[tool.ir-scatter]` of the nearest pyproject.toml."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,20 +23,22 @@ _EXPECTED = {
 
 @dataclass(frozen=True, slots=True)
 class ProjectSettings:
-    """Defaults of options by parameter name ("input_shape"), and codes to ignore for some nodes."""
+    """Default options by parameter name ("input_shape"), and codes to ignore for some nodes."""
 
     path: Path | None = None
-    """The pyproject.toml; None if no file has the table."""
+    """The pyproject.toml with the table; None if no file has one."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
     node_ignores: tuple[NodeIgnore, ...] = ()
 
     def named(self, option: str) -> str:
-        """Return the place of an option's default for messages: the file and the key."""
+        """Return the file and key of an option's default, for messages."""
         return f"{self.path}: [tool.{_TABLE}] {option.replace('_', '-')}"
 
 
 def load(folder: Path | None = None) -> ProjectSettings:
-    """Read the settings from the nearest pyproject.toml that has the table, from the current folder upwards.
+    """Read the settings from the nearest pyproject.toml that has the table, from `folder` upwards.
+
+    The default folder is the current one.
 
     Raises:
         UsageError: the table has an unknown key or a wrong value.
@@ -48,7 +50,7 @@ def load(folder: Path | None = None) -> ProjectSettings:
 
 
 def find_settings(folder: Path | None = None) -> tuple[Path | None, dict[str, Any]]:
-    """Return the pyproject.toml with the settings, None if there is none, and its table.
+    """Return the path of the pyproject.toml with the table, and the table; (None, {}) if there is none.
 
     Raises:
         UsageError: it cannot be read.

@@ -1,4 +1,4 @@
-"""Validates a model: checks its scatter nodes against rules, and its file for defects."""
+"""Validates a model: checks its scatter nodes against the rules, and the file for defects."""
 
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
@@ -30,11 +30,10 @@ if TYPE_CHECKING:
     from ir_scatter.analysis.propagation import Bodies
 
 _STORED, _VALUES = "SCT5", "SCT3"
-"""Prefixes of codes: rules about stored shapes and types, and rules about values, which runtimes check
-when they run.
-"""
+"""Code prefixes of two kinds of rules: about stored shapes and types, and about values, which runtimes check
+at run time."""
 _ABOUT_SIZES = frozenset({"open-dimension-fixed", "least-size"})
-"""Rules that report which size a dynamic dimension must have."""
+"""Rules that report the size which a dynamic dimension must have at run time."""
 
 
 def validate(
@@ -50,19 +49,21 @@ def validate(
 
     Args:
         model: from `read`.
-        select: check only rules with one of these names, "index-out-of-range", or prefixes of codes, "SCT2"
-            or "SCT203"; empty for all.
+        select: check only rules with one of these names ("index-out-of-range") or code prefixes ("SCT2",
+            "SCT203"); empty for all.
         ignore: skip these rules.
-        max_index_elements: constants with more elements are not read, and a note says so.
-        shapes_given: whether the caller changed shapes of inputs, so that the shapes in the file are not
+        max_index_elements: constants with more elements are not read; a note in the result says so.
+        shapes_given: whether the caller changed shapes of inputs; then shapes stored in the file are not
             compared with inferred ones.
-        given: what holds of inputs, "position in 0..15"; an index that may be out of range then is an error.
+        given: conditions that inputs satisfy, "position in 0..15"; an index that may then still be out of
+            range is an error.
 
     Returns:
         All violations of all nodes, in the order of the file.
 
     Raises:
-        UsageError: `select` or `ignore` names an unknown rule, or a text in `given` cannot be read or hold.
+        UsageError: `select` or `ignore` names an unknown rule, or a condition in `given` is malformed or
+            impossible.
         UnreadableModel: a file of weights has changed since the model was read.
     """
     check = check_of(
@@ -91,8 +92,7 @@ def check_of(
 class Check:
     """Applies rules to the scatter nodes of a model, once per group of equal nodes if the rule allows it.
 
-    The check remembers which legality rules each node breaks (`broken_rules`), so that no node is checked
-    twice.
+    It remembers which legality rules each node breaks (`broken_rules`), so that no node is checked twice.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class Check:
 
     @property
     def knows_legality(self) -> bool:
-        """Whether its rules include all legality rules, so that `broken_rules` is complete."""
+        """Whether all legality rules are included, so that `broken_rules` is complete."""
         return {rule.code for rule in all_rules() if rule.is_legality} <= {rule.code for rule in self.rules}
 
     def diagnostics(self) -> list[Diagnostic]:
@@ -141,7 +141,7 @@ class Check:
         return sorted(diagnostics, key=lambda diagnostic: diagnostic.location.line or 0)
 
     def broken_rules(self, scatter: ScatterNode, graph: Graph) -> frozenset[str]:
-        """Return the names of the legality rules that a node breaks, with severity error."""
+        """Return the names of the legality rules that a node breaks with severity error."""
         if scatter.node not in self._broken_rules:
             self._broken_rules[scatter.node] = _broken(self.node(scatter, graph))
         return self._broken_rules[scatter.node]
@@ -188,9 +188,10 @@ class Check:
     def _diagnose(
         self, scatter: ScatterNode, findings: list[tuple[Rule, Finding]], graph: Graph
     ) -> Iterator[Diagnostic]:
-        """Yield diagnostics for findings.
+        """Yield diagnostics for the findings at a node.
 
-        Findings in a body are first checked with the body's actual inputs.
+        For a node in a body of an IR, rules are applied twice more: to the shapes that a runtime infers from
+        the body's declared inputs, and to those of the first iteration.
         """
         for rule, finding in findings:
             yield _from_finding(scatter, rule, finding, graph)
@@ -205,7 +206,7 @@ class Check:
                     yield _from_finding(within, rule, finding, graph)
 
     def _may_follow_bodies(self, scatter: ScatterNode) -> bool:
-        """Return whether inference through bodies may give more static shapes than the file stores."""
+        """Return whether shape inference through bodies may give more than the stored shapes."""
         if self.facts.propagates or scatter.lookup.spec is None or isinstance(scatter.node.graph, Fragment):
             return False
         if not self.has_bodies:  # a cheap test, made before values are created
@@ -218,7 +219,7 @@ class Check:
 
     @cached_property
     def _of_bodies(self) -> list[tuple[Facts, str]]:
-        """Facts of bodies with their declared inputs, and with the inputs of the first iteration."""
+        """(facts, clause) for two inferences: bodies with declared inputs, and in the first iteration."""
         ways: list[tuple[Bodies, str]] = [
             ("declared", "first builds the body with the declared shapes of its inputs"),
             ("first", "computes this at the first iteration"),
@@ -227,7 +228,7 @@ class Check:
         return [(make(bodies=bodies), when) for bodies, when in ways]
 
     def _may_be_stored(self, findings: Sequence[tuple[Rule, Finding]], graph: Graph) -> bool:
-        """Return whether an error may come from a stored shape or type, which runtimes ignore."""
+        """Return whether an error may go away with inferred shapes, as runtimes ignore the stored ones."""
         if self.facts.propagates or self.model.domain != OPENVINO or isinstance(graph, Fragment):
             return False
         return any(rule.severity is Severity.ERROR and rule.is_legality for rule, _ in findings)
@@ -246,8 +247,8 @@ def _apply(scatter: ScatterNode, rules: Sequence[Rule]) -> Iterator[tuple[Rule, 
 
 
 def _with_contradictions(diagnostics: list[Diagnostic], check: Check) -> list[Diagnostic]:
-    """Replace notes about the size of a dynamic dimension by errors if two nodes require different sizes."""
-    if not any(diagnostic.rule in _ABOUT_SIZES for diagnostic in diagnostics):  # of both nodes
+    """Replace notes about a dynamic dimension's size by errors if two nodes require different sizes."""
+    if not any(diagnostic.rule in _ABOUT_SIZES for diagnostic in diagnostics):  # none contradict
         return diagnostics
     facts = check.facts.with_propagation() if check.has_bodies else check.facts
     places = {_place(note) for note in diagnostics if note.severity is Severity.NOTE}
@@ -309,7 +310,7 @@ def _from_finding(scatter: ScatterNode, rule: Rule, finding: Finding, graph: Gra
 
 
 def _part(scatter: ScatterNode, finding: Finding, index: int | None) -> Part:
-    """Return the part of a node that a finding concerns: a port's dimension or type only if stored."""
+    """Return the faulty part of a node; a dimension or type only if the file states it."""
     operand = None if finding.role is None else scatter.operand(finding.role)
     if index is None:
         return Part(Side.NODE)
@@ -322,7 +323,7 @@ def _part(scatter: ScatterNode, finding: Finding, index: int | None) -> Part:
 
 
 def _is_stored(dim: int | None, stored: Shape, shape: Shape) -> bool:
-    """Return whether a dimension is stored in the file with its value."""
+    """Return whether the file states this dimension with the same size."""
     if dim is None or stored is None or shape is None or len(stored) != len(shape):
         return False
     return dim < len(shape) and stored[dim] == shape[dim]
@@ -378,7 +379,7 @@ def _from_defect(defect: FileDefect) -> Diagnostic:
 
 
 def _unless_dropped(diagnostic: Diagnostic, node: Node) -> Diagnostic:
-    """Turn an error into a warning if runtimes remove the node."""
+    """Turn an error into a warning if runtimes remove the node, as no output depends on it."""
     if diagnostic.severity is not Severity.ERROR or not node.graph.is_dropped(node):
         return diagnostic
     why = Related("no output of the graph depends on this node", node.location)
@@ -386,9 +387,9 @@ def _unless_dropped(diagnostic: Diagnostic, node: Node) -> Diagnostic:
 
 
 def _merged(instances: list[list[Diagnostic]]) -> list[Diagnostic]:
-    """Merge the diagnostics that several instances of a function give at one node.
+    """Merge the diagnostics for one node of a function from the function's instances (one per signature).
 
-    The first diagnostic is kept; calls and constants of the others become its related places.
+    The first of equal diagnostics is kept; calls and constants of the others become its related places.
     """
     merged: dict[Hashable, Diagnostic] = {}
     for diagnostics in instances:

@@ -6,7 +6,7 @@ PACKAGES = ("openvino", "onnx", "lxml", "numpy")
 
 
 def version_of(package: str) -> str:
-    """Return the version of a package without importing it, "" if it is not installed."""
+    """Return the version of a package without importing it; "" if it is not installed."""
     from importlib import metadata
 
     try:

@@ -21,6 +21,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # In the background of a script an interrupt is ignored, and every process that a test begins inherits that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+os.environ["IR_SCATTER_NO_PROGRESS"] = "1"  # else a slow machine writes lines that no test expects
+
 _SLOW = [HealthCheck.too_slow]
 _FIGURES = "figures"
 

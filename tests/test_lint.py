@@ -18,7 +18,7 @@ from ir_scatter.lint import (
     NodeIgnore,
     Options,
     Report,
-    baseline_text,
+    baseline_of,
     check_file,
     check_files,
     make_report,
@@ -204,9 +204,9 @@ def new_in(known: Baseline, *found: Diagnostic, readable: bool = True) -> list[D
     return known.new_in(report(*found, readable=readable)).diagnostics()
 
 
-def baseline_of(folder: Path, found: Report) -> Baseline:
+def written(folder: Path, found: Report) -> Baseline:
     path = folder / "known.json"
-    path.write_text(baseline_text(found, str(path)))
+    path.write_text(baseline_of(found, str(path)).text())
     return read_baseline(str(path))
 
 
@@ -215,7 +215,7 @@ def test_a_known_finding_is_excused_once_wherever_it_moved(
 ) -> None:
     path = tmp_path / "models" / "m.xml"
     path.parent.mkdir()
-    known = baseline_of(tmp_path, report(finding(path, line=7)))
+    known = written(tmp_path, report(finding(path, line=7)))
     (entry,) = json.loads((tmp_path / "known.json").read_text())["findings"]
     assert entry == {"code": "SCT203", "path": "models/m.xml", "scope": "s", "node": "s", "count": 1}
     moved = replace(finding(path, line=99), message="other words", severity=Severity.WARNING)
@@ -226,20 +226,22 @@ def test_a_known_finding_is_excused_once_wherever_it_moved(
     monkeypatch.chdir(path.parent)
     assert new_in(read_baseline("../known.json"), finding("m.xml")) == []
     of_file = replace(finding(path, scope=""), node=None)
-    assert new_in(baseline_of(tmp_path, report(of_file)), of_file) == []
+    assert new_in(written(tmp_path, report(of_file)), of_file) == []
     assert new_in(Baseline(str(tmp_path / "b.json")), of_file) == [of_file]
 
 
 def test_unreadable_files_cannot_be_excused(tmp_path: Path) -> None:
     found = finding(tmp_path / "m.xml")
-    baseline_of(tmp_path, report(found, readable=False))
+    written(tmp_path, report(found, readable=False))
     assert json.loads((tmp_path / "known.json").read_text()) == {"schema": 1, "findings": []}
-    assert new_in(baseline_of(tmp_path, report(found)), found, readable=False) == [found]
+    assert new_in(written(tmp_path, report(found)), found, readable=False) == [found]
 
 
 def test_the_text_is_the_same_whatever_the_order(tmp_path: Path) -> None:
     one, two = (finding(tmp_path / "m.xml", code=code, scope="é") for code in ("SCT302", "SCT203"))
-    texts = {baseline_text(report(*order), str(tmp_path / "b.json")) for order in ([one, two], [two, one])}
+    texts = {
+        baseline_of(report(*order), str(tmp_path / "b.json")).text() for order in ([one, two], [two, one])
+    }
     (text,) = texts
     assert text.isascii()
     assert text.endswith("}\n")

@@ -496,8 +496,8 @@ def test_no_repr_is_long_and_html_holds_no_markup_of_a_model(tmp_path: Path) -> 
         demand_short(found)
         kinds.add(type(found).__name__)
     assert kinds >= {
-        "Model", "ScatterNodes", "NodeSummary", "IndexSummary", "Findings", "Diagnostic", "Location", "NodeRef",
-        "Related", "Conversion", "Converted", "Verified", "Explanation", "DetailedResult", "Outputs",
+        "ShownModel", "ScatterNodes", "NodeSummary", "IndexSummary", "Findings", "Diagnostic", "Location", "NodeRef",
+        "Related", "ShownConversion", "Converted", "Verified", "Explanation", "DetailedResult", "Outputs",
     }  # fmt: skip
 
 

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ir_scatter import runners
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.files import find_files
 from ir_scatter.report.registry import render
-from ir_scatter.runners.defaults import PRECISION, PRECISIONS, TAP_MEMORY, TAPS, TIME_LIMIT
+from ir_scatter.runners.defaults import NUMPY, PRECISION, PRECISIONS, TAP_MEMORY, TAPS, TIME_LIMIT
 from ir_scatter_cli import exits
 from ir_scatter_cli.files import (
     demand_apart,
@@ -82,6 +83,7 @@ _TAP_MEMORY = f"{TAP_MEMORY >> 30}GiB"
 @section("What is written")
 @formats("comparison", "Format of the report.", leave_out="html")
 @option("-o, --output FILE")
+@option("-q, --quiet")
 @option("--report FILE.html", "Write a report with pictures.")
 @option("--save DIR", "Save inputs, outputs, and those of nodes.")
 @option("--extract DIR", "Write a one-node model of each node that differs.")
@@ -95,11 +97,17 @@ def command(**params: Any) -> int:
 
     Exit codes: 0 agreement; 1 a difference, a result that changes, or illegal indices; 2 wrong usage;
     3 a file cannot be read or written; 4 no difference, but a runner named by --on could not run, or
-    nothing could be compared on it.
+    nothing could be compared on it; 130 interrupted, 143 terminated, after reporting what was finished.
     """
+    report = params["report"]
+    if report is not None and Path(report).suffix.lower() not in {"", ".html", ".htm"}:
+        raise click.UsageError(f"--report: {report} is not a page, expected a name that ends in .html")
+    if params["scheduler"] is None:
+        for name in params["names"]:
+            if name.strip().lower() != NUMPY:
+                runners.find(name, (NUMPY,))  # a wrong name is reported before slow imports
     from ir_scatter.compare.phases import Interrupted, report_to
     from ir_scatter.compare.request import run_job
-    from ir_scatter.convert.fixes import with_fixes
     from ir_scatter.evaluate.input_files import files_of
 
     job = _job(params)
@@ -109,13 +117,11 @@ def command(**params: Any) -> int:
         other_inputs += map(str, Path(params["against"]).glob("*"))
     demand_apart({"-o": params["output"], "--report": params["report"]}, models, other_inputs)
     demand_apart_from_folders(params["save"], params["extract"], models, other_inputs)
-    report = params["report"]
-    if report is not None and Path(report).suffix.lower() not in {"", ".html", ".htm"}:
-        raise click.UsageError(f"--report: {report} is not a page, expected a name that ends in .html")
     for name, path in (("-o", params["output"]), ("--report", params["report"])):
         demand_free(name, path, overwrite=params["overwrite"])
     demand_no_models(params["extract"], overwrite=params["overwrite"])
     demand_free_folder(params["save"], each=job.each, overwrite=params["overwrite"])
+    was_interrupted = False
     try:
         with open_fleet(params) as fleet:
             directory = directory_of(fleet)
@@ -123,8 +129,16 @@ def command(**params: Any) -> int:
                 there = ", ".join(directory.known())
                 raise UsageError(f"--scheduler goes with --on, as machines differ; there is {there}")
             spread = fleet if job.each else None  # a fleet reports its own progress
-            with spinner(spread or "starting") as update, report_to(None if spread else update):
-                done = with_fixes(run_job(job, executor=fleet, directory=directory))
+            quiet = params["quiet"]
+            with spinner(spread or "starting", quiet=quiet) as update, report_to(None if spread else update):
+                done = run_job(job, executor=fleet, directory=directory)
+                from ir_scatter.convert.fixes import with_fixes
+
+                try:
+                    done = with_fixes(done)
+                except KeyboardInterrupt:
+                    say("interrupted while looking for a way around defects; the comparison is complete")
+                    was_interrupted = True
     except Interrupted as interrupt:
         done = interrupt.found
     except KeyboardInterrupt:
@@ -148,7 +162,11 @@ def command(**params: Any) -> int:
         say(line)
     if fleet is not None and fleet.gone:
         return report_lost(fleet, len(models) - len(done.found) - len(done.failures), "model")
-    return exits.INTERRUPTED if done.interrupted else _exit_code(done, are_runners_named=are_runners_named)
+    return (
+        exits.INTERRUPTED
+        if done.interrupted or was_interrupted
+        else _exit_code(done, are_runners_named=are_runners_named)
+    )
 
 
 def _job(params: dict[str, Any]) -> "CompareRequest":
@@ -173,7 +191,7 @@ def _job(params: dict[str, Any]) -> "CompareRequest":
 
 
 def _skipped_runners(done: "ComparedModels", *, are_runners_named: bool) -> Iterator[str]:
-    """Yield remarks on runners that were skipped."""
+    """Yield a remark for each runner that was skipped."""
     if are_runners_named:
         for name, reason in done.skipped:
             yield f"{name} is skipped: {reason}"

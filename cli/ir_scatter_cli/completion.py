@@ -18,13 +18,13 @@ from click.shell_completion import (
 from ir_scatter.core.files import SUFFIXES
 
 _LARGEST_MODEL = 1 << 25
-"""Size in bytes above which models are not read for completion, as that would take noticeable time."""
+"""Maximum size in bytes of a model that is read for completion: larger ones take noticeable time."""
 _MOST_NODES = 200
-"""Node names offered at most: more would not fit on a screen."""
+"""Maximum node names offered: more would not fit on a screen."""
 
 
 def complete(kind: str, incomplete: str) -> list[CompletionItem[str]]:
-    """Return the words of a kind with the given beginning (case does not matter), each with its help."""
+    """Return the words of a kind with this beginning (case does not matter), each with its help text."""
     words = globals()[kind](incomplete)
     return [CompletionItem(word, help=words[word] or None) for word in words if _begins(word, incomplete)]
 
@@ -37,7 +37,7 @@ def _begins(word: str, incomplete: str) -> bool:
 
 
 def codes(incomplete: str) -> dict[str, str]:
-    """Return codes of rules, and also names once a word is begun; completes the last of "A,B,C"."""
+    """Return codes of rules, and names once a word is begun; completes the last item of "A,B,C"."""
     from ir_scatter.explain import REFUSAL, catalogue
 
     done, comma, word = incomplete.rpartition(",")
@@ -61,7 +61,7 @@ def operators(_: str) -> dict[str, str]:
 
 
 def targets(_: str) -> dict[str, str]:
-    """Return operators that some rewrite produces, in the dialect of the model on the command line."""
+    """Return target operators of rewrites, in the dialect of the model on the command line."""
     from ir_scatter.rewrites import all_rewrites
 
     reachable = {str(rewrite.target.key) for rewrite in all_rewrites()}
@@ -76,7 +76,7 @@ def conditions(_: str) -> dict[str, str]:
 
 
 def runners(incomplete: str) -> dict[str, str]:
-    """Return full and short names of runners, with numpy."""
+    """Return full and short names of runners, including numpy."""
     return {"numpy": "", **devices(incomplete)}
 
 
@@ -110,14 +110,14 @@ def _operators(domain: str | None) -> Iterator[str]:
 
 
 def _model() -> str | None:
-    """Return the model on the command line, before or after the cursor."""
+    """Return the path of the model on the command line, before or after the cursor."""
     words = split_arg_string(os.environ.get("COMP_WORDS", ""))
     paths = (os.path.expanduser(word) for word in words if word.lower().endswith(SUFFIXES))
     return next(filter(os.path.isfile, paths), None)
 
 
 def _domain() -> str | None:
-    """Return the dialect of the model on the command line; None without a model."""
+    """Return the operator domain of the model on the command line; None without a model."""
     from ir_scatter import formats
     from ir_scatter.core.model import ONNX, OPENVINO
     from ir_scatter.formats.base import IR
@@ -128,7 +128,7 @@ def _domain() -> str | None:
 
 @add_completion_class
 class Bash(BashComplete):
-    """Completion for bash: handles words with colons, at which bash splits, and quotes special characters."""
+    """Completion for bash: handles words with colons, where bash splits words; quotes special characters."""
 
     source_template = """\
 %(complete_func)s() {

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from ir_scatter.contract import Contract, make_contract
+from ir_scatter.contract import FOR_ALL, Contract, make_contract
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.files import STANDARD_INPUT
 from ir_scatter.report.characters import visible
@@ -24,7 +24,7 @@ _ONNX = "onnx"
 @example("with what you know of an input", 'decoder.xml --given "position in 0..15"')
 @example("a check of inputs to copy into a server", "decoder.xml --format python -o check.py")
 @argument("MODEL...", "paths")
-@section("What is known of inputs")
+@section("Conditions on inputs")
 @option("--given TEXT...")
 @option("--exclude GLOB...")
 @option("--stdin-format")
@@ -35,16 +35,16 @@ _ONNX = "onnx"
 )  # fmt: skip
 @option("-o, --output FILE")
 @option("--overwrite")
-@option("--strict", "Exit with 1 for indices of which nothing is known, too.")
+@option("--strict", "Also exit with 1 if it is unknown whether some index is in range.")
 @option("-v, --verbose")
 def command(**params: Any) -> int:
     """Say what inputs must satisfy so that every index of scatter nodes is in range, proven from the file.
 
     MODEL is a .xml or .onnx file (recognised by its content), a folder, a glob, or - for standard input.
 
-    Conditions are written as --given takes them: "position in 0..15" (both ends included), "past + S <= C",
+    Conditions have the syntax of --given: "position in 0..15" (both ends included), "past + S <= C",
     "cache.shape[2] >= 16", "table distinct", "rows of table distinct". Names with other characters than
-    letters, digits, "_", "." and "/" stand in double quotes.
+    letters, digits, "_", "." and "/" need double quotes.
 
     Exit codes: 0 nothing is refuted; 1 some legal input breaks an index, or one that --given admits, or, with
     --strict, indices are unknown; 2 wrong use; 3 a model cannot be read.
@@ -92,12 +92,12 @@ def _content(format: str, contracts: list[Contract], output: str | None) -> str 
 
 
 def _say_refuted(contracts: list[Contract]) -> None:
-    """Print an error for each node that a legal input breaks, or one that is given."""
+    """Print an error for each node whose indices some allowed input puts out of range."""
     for contract in contracts:
         for node in contract.nodes:
             if node.breach:
-                is_certain = not node.range.conditions
-                code = "SCT302 index-out-of-range" if is_certain else "SCT310 index-may-be-out-of-range"
+                is_for_all = node.breach == FOR_ALL
+                code = "SCT302 index-out-of-range" if is_for_all else "SCT310 index-may-be-out-of-range"
                 for_given = f", for {', '.join(contract.given)}" if contract.given else ""
                 text = f"error {code}: indices of {visible(node.scope)} {node.breach}{for_given}"
                 click.echo(text, err=True)

@@ -10,7 +10,7 @@ from ir_scatter.report.registry import render
 from ir_scatter_cli import exits
 from ir_scatter_cli.givens import read_texts
 from ir_scatter_cli.options import OPSET, argument, example, formats, option, section, sub_command
-from ir_scatter_cli.output import style, use_color, write
+from ir_scatter_cli.output import spinner, style, use_color, write
 
 _GUARDS = ("clamp", "wrap", "drop")
 _COLORS = {"+": "32", "-": "31", "@": "36"}
@@ -54,6 +54,7 @@ _COLORS = {"+": "32", "-": "31", "@": "36"}
 @option("--dry-run", "Report the changes, and write nothing.")
 @option("--diff", "Show the changes; write only with -o or --in-place.")
 @formats("conversion", "Format of the report.")
+@option("-q, --quiet")
 def command(**params: Any) -> int:
     """Rewrite scatter operators into equivalent ones, and change nothing else.
 
@@ -71,6 +72,7 @@ def command(**params: Any) -> int:
     is_preview = params["diff"] or params["dry_run"]
     if not params["in_place"] and params["output"] is None and not is_preview:
         raise click.UsageError("-o FILE is missing, expected it, --in-place, --diff or --dry-run")
+    from ir_scatter.compare.phases import report_to
     from ir_scatter.convert.job import ConversionJob, run_job
 
     if not params["targets"] and (params["at_any_cost"] or params["strict"]):
@@ -86,7 +88,8 @@ def command(**params: Any) -> int:
         with_diff=params["diff"],
         **{name: params[name] for name in ("partial", "in_place", "overwrite")},
     )
-    done = run_job(job)
+    with spinner("reading", quiet=params["quiet"]) as update, report_to(update):
+        done = run_job(job)
     is_text = params["format"] == "text"
     if done.diff is not None and is_text:
         color = use_color()
@@ -103,7 +106,7 @@ def command(**params: Any) -> int:
 
 
 def _printable_diff(diff: str, color: bool) -> str:
-    """Return a diff without the terminal escapes of the model, in colour if asked for."""
+    """Return a diff without terminal escapes from the model; coloured if requested."""
     lines = ["\t".join(visible(part) for part in line.split("\t")) for line in diff.split("\n")]
     if color:
         lines = [f"\x1b[{_COLORS[line[0]]}m{line}\x1b[0m" if line[:1] in _COLORS else line for line in lines]

@@ -11,7 +11,7 @@ from ir_scatter_cli import exits
 from ir_scatter_cli.files import demand_free
 from ir_scatter_cli.fleet import fleet_options, open_fleet
 from ir_scatter_cli.options import example, formats, option, section, sub_command
-from ir_scatter_cli.output import say, spinner, style, write
+from ir_scatter_cli.output import is_animated, say, spinner, style, write
 
 if TYPE_CHECKING:
     from ir_scatter.runners.releases.environments import Environment, Release
@@ -86,7 +86,7 @@ def install(release: "Release") -> "Environment":
     from ir_scatter.runners.releases import environments
 
     with spinner(f"pip installs {release}") as update:
-        return environments.install(release, update or say)
+        return environments.install(release, update if is_animated() else say)
 
 
 def _change(to_install: tuple[str, ...], to_remove: tuple[str, ...]) -> int:

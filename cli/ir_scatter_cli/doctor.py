@@ -27,6 +27,7 @@ from ir_scatter_cli.output import say, spinner, style, write
 @formats("doctor", "Format of the results.")
 @option("-v, --verbose", "Also list defects that are absent.")
 @option("-o, --output FILE")
+@option("-q, --quiet")
 @option("--overwrite")
 @fleet_options()
 def command(on: tuple[str, ...], output: str | None, **params: Any) -> int:
@@ -36,11 +37,13 @@ def command(on: tuple[str, ...], output: str | None, **params: Any) -> int:
     its own environment, after a question; without a terminal, only with --yes.
 
     Exit codes: 0 as recorded, or nothing was recorded; 1 something differs from the record; 2 wrong usage;
-    4 a device is not available or did not answer all probes, or a release is missing.
+    4 a device is not available or did not answer all probes, or a release is missing; 130 interrupted,
+    143 terminated, after writing the results of the devices tested before.
     """
+    from ir_scatter.compare.phases import report_to
     from ir_scatter.core.words import counted
     from ir_scatter.defects.evidence import HISTORY
-    from ir_scatter.doctor import examine, names_of_releases
+    from ir_scatter.doctor import Diagnosis, examine, names_of_releases
 
     demand_free("-o", output, overwrite=params["overwrite"])
     record = HISTORY if params["record"] else None
@@ -49,10 +52,25 @@ def command(on: tuple[str, ...], output: str | None, **params: Any) -> int:
         names = names_of_releases(on, params["releases"], directory)
         if params["releases"] and fleet is None and not _ensure_installed(names, assume_yes=params["yes"]):
             return exits.RUNTIME
-        with spinner() as update:
-            diagnoses = list(examine(names, update, record, fleet, is_demanded=bool(on), directory=directory))
+        diagnoses, interrupted, phase = list[Diagnosis](), False, "nothing"
+        with spinner(quiet=params["quiet"]) as update:
+
+            def report(next_phase: str) -> None:
+                nonlocal phase
+                phase = next_phase
+                update(next_phase)
+
+            try:
+                with report_to(report):
+                    for diagnosis in examine(names, record, fleet, is_demanded=bool(on), directory=directory):
+                        diagnoses.append(diagnosis)
+            except KeyboardInterrupt:
+                interrupted = True
     text = render("doctor", params["format"], diagnoses, verbose=params["verbose"], **style(output))
     write(text, output, is_new=not params["overwrite"])
+    if interrupted:
+        say(f"interrupted at {phase}; {counted(len(diagnoses), 'device')} tested before")
+        return exits.INTERRUPTED
     missing = [diagnosis.device for diagnosis in diagnoses if not diagnosis.device.is_available]
     for device in missing:
         say(f"{device.runner} cannot run here: {device.reason}")

@@ -19,4 +19,4 @@ class WrongUsage(click.ClickException):
 
 
 class ReaderGone(Exception):
-    """The reader of standard output is gone (`| head`): not a failure, though click would make it one."""
+    """The reader of standard output is gone (`| head`): no failure, although click treats it as one."""

@@ -1,4 +1,4 @@
-"""Input files, and checks that no output overwrites an input or an existing file."""
+"""Finds input files, and checks that no output overwrites an input or an existing file."""
 
 import os
 import re
@@ -13,18 +13,20 @@ from ir_scatter.core.errors import CannotWrite, UsageError
 from ir_scatter.core.files import STANDARD_INPUT, STDIN_NAME, Source, find_files
 from ir_scatter.core.model import Model
 from ir_scatter.core.suggestions import why_missing
+from ir_scatter.formats.other_files import in_folder
 from ir_scatter.reading import files_beside, read
 from ir_scatter.settings import find_settings
 from ir_scatter_cli.output import is_device, say
 
 
 def find_sources(paths: Sequence[str], exclude: Sequence[str] = ()) -> tuple[Source, ...]:
-    """Find the models that paths name, and report folders without models."""
+    """Find the models that paths name; print folders without models."""
     if STANDARD_INPUT in paths and len(paths) > 1:
         raise UsageError(f"{STANDARD_INPUT} cannot be mixed with other paths")
     files = find_files(tuple(paths), tuple(exclude))
     for folder in files.empty_folders:
-        say(f"{folder}: no .xml or .onnx file in this folder")
+        other_file = in_folder(folder)
+        say(f"{folder}: no .xml or .onnx file in this folder{other_file and f'; {other_file}'}")
     return files.sources
 
 
@@ -42,10 +44,10 @@ def demand_free(option: str, path: str | None, *, overwrite: bool) -> None:
 
 
 def demand_free_baseline(path: str | None, *, overwrite: bool) -> bool:
-    """Raise UsageError if a new baseline would replace anything but a baseline, which is updated.
+    """Raise UsageError if a new baseline would replace anything other than a baseline.
 
     Returns:
-        Whether the path must still be free when the baseline is written.
+        Whether the path must not exist when the baseline is written.
     """
     from ir_scatter.lint import read_baseline
 
@@ -81,7 +83,7 @@ def demand_free_folder(folder: str | None, *, each: bool, overwrite: bool) -> No
 def demand_apart(
     outputs: Mapping[str, str | None], models: Iterable[str], other_inputs: Iterable[str | None] = ()
 ) -> None:
-    """Check that outputs (path by option) are writable files, distinct, and not among the inputs."""
+    """Check that outputs (paths by option) are writable, distinct, and not among the inputs."""
     paths = {option: path for option, path in outputs.items() if path is not None}
     for option, path in paths.items():
         if not path or path.endswith(os.sep) or os.path.isdir(path):
@@ -101,10 +103,10 @@ def demand_apart(
 def demand_apart_from_folders(
     save: str | None, extract: str | None, models: Iterable[str], other_inputs: Iterable[str | None]
 ) -> None:
-    """Check the same for the files that `compare` writes into the folders of --save and --extract.
+    """Check that no file that `compare` writes into the folders of --save and --extract is an input.
 
-    An input clashes if its name is one that is written, and the folder is among its parents at the
-    right depth: the slice selects parents, innermost first.
+    An input clashes if its name is one that is written, and the folder is among its parents at the right
+    depth: the slice selects parents, innermost first.
     """
     names = r"model\.(xml|bin|onnx)|inputs\.npz|README\.txt"
     folders = [
@@ -120,7 +122,7 @@ def demand_apart_from_folders(
 
 
 def _identities(path: str) -> set[tuple[int, int] | str]:
-    """Return the identities of a file: its real path and, of a regular file, device and inode."""
+    """Return all identities of a file: its real path and, for a regular file, device and inode."""
     identities: set[tuple[int, int] | str] = {os.path.realpath(path)}
     with suppress(OSError, ValueError):
         status = os.stat(path)
@@ -130,7 +132,7 @@ def _identities(path: str) -> set[tuple[int, int] | str]:
 
 
 def _read_files(models: Iterable[str], other_inputs: Iterable[str | None]) -> Iterator[tuple[str, str]]:
-    """Yield the input files with a description each."""
+    """Yield (path, description) of each input file."""
     settings, _ = find_settings()
     if settings is not None:
         yield str(settings), "the file of the settings"

@@ -1,4 +1,4 @@
-"""Options of commands that run on other machines: the scheduler's address, certificates, the fleet."""
+"""Options of commands that run on other machines: the scheduler's address and certificates."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -30,7 +30,7 @@ def tls_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def fleet_options(*, resume: str = "") -> _Decorator:
-    """Add --scheduler and the TLS options; with a help text, also --resume."""
+    """Add --scheduler and the TLS options; also --resume if its help text is given."""
 
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
         if resume:
@@ -51,7 +51,7 @@ def require_dask() -> None:
 
 
 def address_of(text: str, params: Mapping[str, Any]) -> "Address":
-    """Return the address of a scheduler with the TLS options."""
+    """Return the address of a scheduler, with the certificates of the TLS options."""
     require_dask()
     from ir_scatter.jobs.security import Address
 
@@ -61,9 +61,9 @@ def address_of(text: str, params: Mapping[str, Any]) -> "Address":
 
 @contextmanager
 def open_fleet(params: Mapping[str, Any]) -> Iterator["Fleet | None"]:
-    """Yield the fleet of --scheduler; None without it.
+    """Yield the fleet of --scheduler; None without that option.
 
-    Reports machines that are not used and, in the end, the number of jobs each machine did.
+    Prints unusable machines and, at the end, the number of jobs of each machine.
     """
     if params["scheduler"] is None:
         for name in ("tls_ca", "tls_cert", "tls_key", "insecure"):
@@ -100,7 +100,7 @@ def directory_of(fleet: "Fleet | None") -> "Directory":
 
 
 def report_lost(fleet: "Fleet", count: int, noun: str) -> int:
-    """Report the lost scheduler and the number of unfinished jobs; return the exit code."""
+    """Print that the scheduler was lost, and the number of unfinished jobs; return the exit code."""
     from ir_scatter.core.words import counted
 
     verb = "was" if count == 1 else "were"

@@ -12,7 +12,7 @@ from ir_scatter.report.registry import render
 from ir_scatter_cli import exits
 from ir_scatter_cli.fleet import directory_of, fleet_options, open_fleet
 from ir_scatter_cli.options import Seconds, example, formats, option, section, sub_command
-from ir_scatter_cli.output import say, spinner, style, use_color, write
+from ir_scatter_cli.output import is_animated, say, spinner, style, write
 
 if TYPE_CHECKING:
     from ir_scatter.runners import Directory
@@ -36,6 +36,7 @@ _VALUES = ("any", "plain", "edge")
 @option("--operator NAME...", "Only this operator; repeatable.", "operators", offers="operators")
 @option("--values", "Ordinary numbers, or at the limits of their type.", choices=_VALUES, default="any")
 @option("--illegal", "Break one rule in each case, which should be refused.")
+@option("--new-only", "Leave out findings that known defects explain.")
 @option("--seed N>=0", "Seed of the generated cases.", default=0)
 @section("Limits")
 @option("--seconds N", "Total time.  [default: 60, or no limit with --cases]", type=Seconds(0.1, 1e8))
@@ -47,6 +48,7 @@ _VALUES = ("any", "plain", "edge")
 @option("--replay DIR", "Only run the models of the findings in a folder again.")
 @option("--run-scripts", "With --replay, run each repro.py; only if you trust the folder.")
 @formats("fuzz", "Format of the report.", leave_out="html")
+@option("-q, --quiet")
 def command(**params: Any) -> int:
     """Search for runtime bugs automatically, and shrink each one to a small one-node model.
 
@@ -69,9 +71,20 @@ def _fuzz(params: dict[str, Any], directory: "Directory") -> int:
     from ir_scatter.fuzz.job import FuzzRequest, UnavailableRunner, prepare, run
     from ir_scatter.jobs import Gone
     from ir_scatter.report.campaign_folder import write_report
-    from ir_scatter.report.fuzz_text import one_finding
+    from ir_scatter.report.fuzz_text import title
 
-    names = ("on", "operators", "seconds", "cases", "seed", "values", "illegal", "resume", "overwrite")
+    names = (
+        "on",
+        "operators",
+        "seconds",
+        "cases",
+        "seed",
+        "values",
+        "illegal",
+        "resume",
+        "overwrite",
+        "new_only",
+    )
     folder = None if params["output"] is None else Path(params["output"])
     job = FuzzRequest(folder=folder, **{name: params[name] for name in names})
     try:
@@ -79,18 +92,18 @@ def _fuzz(params: dict[str, Any], directory: "Directory") -> int:
     except UnavailableRunner as error:
         say(error)
         return exits.RUNTIME
-    interrupted, color, lost = False, use_color(), ""
+    lost = ""
     write_report(campaign, folder)
     try:
-        with spinner(campaign) as update, closing(run(job, campaign)) as findings:
+        with spinner(campaign, quiet=params["quiet"]), closing(run(job, campaign)) as findings:
             for finding in findings:
-                if params["format"] == "text":
-                    if update is not None:
+                if not params["quiet"]:  # its condition may still change
+                    if is_animated():
                         click.echo("\r\x1b[K", nl=False, err=True)
-                    write(without_commands(one_finding(finding, color=color)))
+                    say(f"new finding: {title(finding)}")
                 write_report(campaign, folder)
     except KeyboardInterrupt:
-        interrupted = True
+        campaign.is_interrupted = True
     except Gone as error:
         lost = str(error)
     write_report(campaign, folder)
@@ -101,9 +114,9 @@ def _fuzz(params: dict[str, Any], directory: "Directory") -> int:
     if lost:
         say(f"{lost}; findings so far are reported; continue with --resume")
         return exits.RUNTIME
-    if interrupted:
+    if campaign.is_interrupted:
         return exits.INTERRUPTED
-    if campaign.findings or campaign.unexplained:
+    if campaign.reported or campaign.unexplained:
         return exits.FINDINGS
     by_runner = campaign.answers().values()
     if params["on"]:

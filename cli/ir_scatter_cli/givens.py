@@ -1,4 +1,4 @@
-"""Values of --given: texts, or files with one text on each line."""
+"""Reads the values of --given: conditions, or files with one condition per line."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,7 +7,7 @@ from ir_scatter.core.errors import UsageError
 
 
 def read_texts(values: Sequence[str]) -> list[str]:
-    """Return the texts of --given; @FILE stands for the lines of a file, without empty ones and comments."""
+    """Return the conditions of --given; @FILE stands for the lines of a file, without comments."""
     texts = list[str]()
     for value in values:
         if not value.startswith("@"):

@@ -24,7 +24,7 @@ from ir_scatter_cli.output import say, style, write
 @formats("inspection", "Format of the list.")
 @option("-o, --output FILE")
 @option("--overwrite")
-@option("-v, --verbose", "List skipped files; say what is proven of indices.")
+@option("-v, --verbose", "List skipped files; show what is proven about indices.")
 def command(**params: Any) -> int:
     """List the scatter nodes of models: operator, shapes, types, axis, reduction, indices.
 
@@ -50,7 +50,7 @@ def _inspect(source: Source, stdin_format: str | None, verbose: bool) -> Inspect
         model = read_model(source.path, stdin_format)
     except UnreadableModel as error:
         if source.is_named or error.is_model:
-            return Inspection(path, None, (), error.message)
+            return Inspection(path, None, (), error.advice)
         if verbose:
             say(f"{path}: skipped: {error.message}")
         return None

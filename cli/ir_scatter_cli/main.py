@@ -70,7 +70,7 @@ class _LazyGroup(click.Group):
         return command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read other usual spellings, too: `help COMMAND`, `version` and -V."""
+        """Accept other common spellings, too: `help COMMAND`, `version` and -V."""
         if args[:1] == ["help"]:
             args = [*args[1:2], "--help"]
         elif args in (["version"], ["-V"]):
@@ -80,19 +80,20 @@ class _LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the sub-command; suggest a similar name, or `validate` if the name is that of a file."""
+        """Find the sub-command; for an unknown name suggest a similar one, or `validate` if it is a file."""
         name = args[0]
         if name not in _COMMANDS and not ctx.resilient_parsing and not name.startswith("-"):
             from ir_scatter.core.suggestions import did_you_mean
 
             words = [*_COMMANDS, "--help", "--version"]
             is_file = os.path.exists(name) or name.lower().endswith((".xml", ".onnx"))
-            guess = f" (did you mean ir-scatter validate {name}?)" if is_file else did_you_mean(name, words)
+            meant = f"ir-scatter validate {name}" if is_file else _MEANT_COMMANDS.get(name.lower(), "")
+            guess = f" (did you mean {meant}?)" if meant else did_you_mean(name, words)
             raise exits.WrongUsage(f"there is no command {name!r}{guess}, expected {', '.join(_COMMANDS)}")
         return super().resolve_command(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands first."""
+        """Write the commands before the options."""
         self.format_commands(ctx, formatter)
         click.Command.format_options(self, ctx, formatter)
 
@@ -126,7 +127,7 @@ def _show_versions(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     help="Show the versions of ir-scatter and of the packages it reads models with.",
 )
 def group() -> None:
-    """The command group; its help is set below, as it needs backspace escapes."""
+    """The command group; its help text is set below, as it needs backspace escapes."""
 
 
 group.help = """Find, validate, convert and compare the scatter operators of OpenVINO IR and ONNX models.
@@ -151,18 +152,29 @@ _MEANT = {
     "--input": ("--inputs",),
     "--force": ("--overwrite",),
 }
-"""Options of other tools, with those that mean the same here; a command has at most one of them."""
+"""Options of other tools, each with the options that mean the same here; a command has at most one of these.
+"""
+
+
+_MEANT_COMMANDS = {
+    **dict.fromkeys(("check", "lint", "verify", "analyze"), "validate"),
+    **dict.fromkeys(("show", "list", "ls", "info", "print"), "inspect"),
+    **dict.fromkeys(("diff", "benchmark", "accuracy"), "compare"),
+    **dict.fromkeys(("fix", "rewrite", "export", "optimize", "transform"), "convert"),
+    **dict.fromkeys(("infer", "eval", "evaluate", "execute"), "run"),
+    **dict.fromkeys(("docs", "man", "describe"), "explain"),
+}
+"""Commands of other tools, with those that do the same here."""
 
 
 def _meant(option: str, command: click.Command) -> str:
-    """Return " (did you mean --for?)" for an option of other tools that has another name here."""
+    """Return "--for" for an option of other tools that has another name here; else ""."""
     known = {name for parameter in command.params for name in parameter.opts}
-    near = next((name for name in _MEANT.get(option, ()) if name in known), None)
-    return f" (did you mean {near}?)" if near else ""
+    return next((name for name in _MEANT.get(option, ()) if name in known), "")
 
 
 def _show(error: click.ClickException) -> None:
-    """Print the error first, then how to get help instead of the whole usage."""
+    """Print the error, then a hint at the help instead of the whole usage."""
     if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):
         error.show()
         return
@@ -173,7 +185,12 @@ def _show(error: click.ClickException) -> None:
     if isinstance(error, click.NoSuchOption) and context is not None and context.parent is None:
         message += "; options of a command come after its name"
     elif isinstance(error, click.NoSuchOption) and context is not None:
-        message += _meant(error.option_name, context.command)
+        if meant := _meant(error.option_name, context.command):
+            message = f"No such option '{error.option_name}' (did you mean {meant}?)"
+    elif message.startswith("Got unexpected extra argument") and context is not None:
+        arguments = [param for param in context.command.params if isinstance(param, click.Argument)]
+        names = " ".join(str(argument.metavar) for argument in arguments) or "no arguments"
+        message += f"; {context.info_name} accepts {names}"
     click.echo(without_commands(f"Error: {message}"), err=True)
     if context is not None:
         click.echo(f"Try '{context.command_path} --help'.", err=True)
@@ -185,7 +202,7 @@ def _leave_stdout() -> None:
 
 
 def _stop(number: int, _: object) -> NoReturn:
-    """Shut down as on Ctrl-C (partial results written, temporary folders removed), then end by the signal."""
+    """Shut down as on Ctrl-C (partial results are written, temporary folders removed); exit by the signal."""
     for other_signal in _STOP_SIGNALS:
         signal.signal(other_signal, lambda *_: None)  # SIGHUP and SIGTERM often come together
     atexit.register(_end_by, number)
@@ -193,7 +210,7 @@ def _stop(number: int, _: object) -> NoReturn:
 
 
 def _end_by(number: int) -> None:
-    """Exit with 143 after SIGTERM; die by any other signal, so that a shell sees it."""
+    """Exit with 143 after SIGTERM; die by any other signal, so that a shell recognises it."""
     with suppress(OSError, ValueError):
         sys.stdout.flush()
     from ir_scatter.core.temporary import remove_process_folder

@@ -1,4 +1,4 @@
-"""Declaring commands and options: shared options, value types, help sections, completion."""
+"""Declares commands and options: shared options, value types, help sections, completion."""
 
 import math
 import re
@@ -45,7 +45,7 @@ class Command(click.Command):
     """A command with examples and option sections in its help; turns library errors into exit codes."""
 
     examples: Sequence[tuple[str, str]] = ()
-    """Pairs of purpose and arguments."""
+    """(purpose, arguments) of each example."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples, then the options by section; options without a section come last."""
@@ -88,7 +88,7 @@ def sub_command(kind: type[Command] = Command) -> Callable[[Callable[..., Any]],
 
 
 def example(purpose: str, arguments: str) -> _Decorator:
-    """Add an example to the help: a purpose, and the arguments that serve it."""
+    """Add an example to the help: its purpose, and the arguments of the command."""
 
     def add(function: Callable[..., Any]) -> Callable[..., Any]:
         function.__dict__.setdefault("examples", []).append((purpose, arguments))
@@ -98,7 +98,7 @@ def example(purpose: str, arguments: str) -> _Decorator:
 
 
 class SettingsCommand(Command):
-    """A command whose option defaults come from pyproject.toml; its object is the `ProjectSettings`."""
+    """A command whose option defaults come from pyproject.toml; `ctx.obj` is the `ProjectSettings`."""
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
@@ -169,7 +169,7 @@ def _parse_codes(text: str) -> tuple[str, ...]:
 
 
 def _parse_opset(text: str) -> int:
-    """Parse the number of an opset, "17" or "opset17"."""
+    """Parse an opset number: "17" or "opset17"."""
     number = text.lower().removeprefix("opset")
     try:
         return int(number)
@@ -266,7 +266,7 @@ _KINDS = {
 
 
 def offer(kind: str) -> "Callable[..., list[CompletionItem[str]]]":
-    """Return a completion function for a kind of value; it never raises, as a shell would show that."""
+    """Return a completion function for a kind of value; it never raises, as a shell would print the error."""
 
     def complete(_: click.Context, __: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
         from click.shell_completion import CompletionItem
@@ -283,7 +283,7 @@ def offer(kind: str) -> "Callable[..., list[CompletionItem[str]]]":
 
 
 def section(title: str) -> _Decorator:
-    """Show the options declared below this, up to the next section, under a title."""
+    """Put all options declared below this, up to the next section, under a title in the help."""
 
     def mark(function: Callable[..., Any]) -> Callable[..., Any]:
         for param in getattr(function, "__click_params__", ()):
@@ -303,15 +303,16 @@ _SHARED: dict[str, dict[str, Any]] = {
         "choices": _STDIN_FORMATS,
         "callback": lambda _, __, value: _STDIN_FORMATS.get(value),
     },
+    "-q, --quiet": {"help": "Show no progress."},
     "-v, --verbose": {"help": "List the files that were skipped."},
-    "--given TEXT...": {"help": 'What holds of inputs, "position in 0..15"; repeatable, or @FILE.'},
+    "--given TEXT...": {"help": 'Condition that inputs satisfy, "position in 0..15"; repeatable, or @FILE.'},
     "--input-range NAME=LOW..HIGH...": {"help": "Generate numbers of this input in this range; repeatable."},
 }
-"""Options that several commands share, without differences."""
+"""Options that several commands share without differences."""
 
 
 def option(declared: str, help: str = "", name: str | None = None, **more: Any) -> _Decorator:
-    """Declare an option as its help shows it, "-o, --output FILE"; "GLOB..." may be repeated.
+    """Declare an option as its help shows it: "-o, --output FILE"; "GLOB..." may be repeated.
 
     Without a metavar and without `choices` it is a flag. `name` is the parameter that gets the value,
     `offers` the kind of completion. A default is appended to the help unless the help names it.
@@ -339,13 +340,13 @@ def option(declared: str, help: str = "", name: str | None = None, **more: Any) 
 
 
 def formats(result: str, help: str, leave_out: str = "") -> _Decorator:
-    """Declare --format with the formats that a result can be written in."""
+    """Declare --format with the output formats of a result."""
     names = [name for name in registry.formats(result) if name != leave_out]
     return option("--format", help, choices=names, default="text")
 
 
 def _split_runners(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the names in "CPU,GPU" one by one; names of virtual devices hold commas: "AUTO:GPU,CPU"."""
+    """Split "CPU,GPU" into names; commas in names of virtual devices stay: "AUTO:GPU,CPU"."""
     names = list[str]()
     for value in values:
         is_virtual = value.rpartition("/")[2].removeprefix("openvino:").upper().startswith(_VIRTUAL)
@@ -354,7 +355,7 @@ def _split_runners(_: click.Context, __: click.Parameter, values: tuple[str, ...
 
 
 _VIRTUAL = ("AUTO", "HETERO", "MULTI", "BATCH")
-"""How names of devices begin that OpenVINO distributes to other devices."""
+"""First words of names of devices that distribute work to other devices in OpenVINO."""
 
 
 def argument(metavar: str, name: str, offers: str = "file", **more: Any) -> _Decorator:

@@ -3,11 +3,13 @@
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import TypedDict
+from typing import TypeAlias, TypedDict
 
 import click
 
@@ -106,45 +108,92 @@ _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _PLAIN_FRAMES = "|/-\\"
 _PATIENCE = 0.4
 """Seconds before the spinner appears: shorter work shows nothing."""
+_FRAME_SECONDS, _LINE_SECONDS = 0.1, 10.0
+"""Seconds between frames on a terminal, and between lines where there is none."""
+
+Update: TypeAlias = Callable[[object], None]
+"""Sets the phase of a spinner. A phase is any object; its `str()` is computed whenever it is shown."""
+
+
+class Clock:
+    """The clock of a spinner, which tests replace."""
+
+    def now(self) -> float:
+        return time.monotonic()
+
+    def wait(self, ended: threading.Event, seconds: float) -> bool:
+        """Wait at most so long for the end of the work; return whether it has ended."""
+        return ended.wait(seconds)
 
 
 @contextmanager
-def spinner(begun: object = "starting") -> Iterator[Callable[[object], None] | None]:
-    """Show progress on standard error; yield a function to change the phase, or None without a terminal.
+def spinner(
+    begun: object = "starting", *, quiet: bool = False, may_fork: bool = False, clock: Clock | None = None
+) -> Iterator[Update]:
+    """Show progress on standard error within this block; yield a function to change the phase.
 
-    A phase is any object; its `str()` is computed for every frame, so that it can change. Further lines
-    appear below the first.
+    A terminal gets a line that is drawn again and again, followed by further lines of the phase. Without a
+    terminal a line is written every ten seconds, with the first line of the phase.
+
+    Args:
+        begun: the first phase.
+        quiet: whether to show nothing; so does the environment variable IR_SCATTER_NO_PROGRESS.
+        may_fork: whether this process may fork before the first change of the phase, which is unsafe beside
+            a thread: lines are then written from that change on.
+        clock: replaces the system's clock.
     """
-    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb" or os.environ.get("CI"):
-        yield None
-        return
-    import threading
-    import time
+    phase, ended, clock = [begun], threading.Event(), clock or Clock()
+    show = _draw if is_animated() else _write_lines
+    quiet = quiet or bool(os.environ.get("IR_SCATTER_NO_PROGRESS"))
+    thread = threading.Thread(target=show, args=(phase, ended, clock), daemon=True)
 
-    phase, ended, started = [begun], threading.Event(), time.monotonic()
-    is_utf8 = (sys.stderr.encoding or "").lower().replace("-", "") == "utf8"
-    frames = _FRAMES if is_utf8 else _PLAIN_FRAMES
+    def start() -> None:
+        if not quiet and thread.ident is None:
+            thread.start()
 
-    def draw() -> None:
-        for number in count():
-            if ended.wait(_PATIENCE if not number else 0.1):
-                break
-            first, *rest = str(phase[0]).split("\n")
-            first = f"{frames[number % len(frames)]} {visible(first)}, {time.monotonic() - started:.0f} s"
-            size = shutil.get_terminal_size()
-            rest = [visible(line) for line in rest[: size.lines - 2]]
-            lines = [f"{without_middle(line, size.columns - 1)}\x1b[K" for line in (first, *rest)]
-            back = f"\x1b[{len(rest)}A" if rest else ""
-            sys.stderr.write("\r" + "\n".join(lines) + back)
-            sys.stderr.flush()
-        if number:
-            sys.stderr.write("\r\x1b[J" if back else "\r\x1b[K")
-            sys.stderr.flush()
+    def update(next_phase: object) -> None:
+        phase[0] = next_phase
+        start()
 
-    thread = threading.Thread(target=draw, daemon=True)
-    thread.start()
+    if is_animated() or not may_fork:
+        start()
     try:
-        yield lambda next: phase.__setitem__(0, next)
+        yield update
     finally:
         ended.set()
-        thread.join()
+        if thread.ident is not None:
+            thread.join()
+
+
+def is_animated() -> bool:
+    """Return whether progress is drawn on a terminal."""
+    return sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("CI")
+
+
+def _draw(phase: Sequence[object], ended: threading.Event, clock: Clock) -> None:
+    """Draw the phase on the terminal until the work has ended, then erase it."""
+    started = clock.now()
+    is_utf8 = (sys.stderr.encoding or "").lower().replace("-", "") == "utf8"
+    frames = _FRAMES if is_utf8 else _PLAIN_FRAMES
+    for number in count():
+        if clock.wait(ended, _PATIENCE if not number else _FRAME_SECONDS):
+            break
+        first, *rest = str(phase[0]).split("\n")
+        first = f"{frames[number % len(frames)]} {visible(first)}, {clock.now() - started:.0f} s"
+        size = shutil.get_terminal_size()
+        rest = [visible(line) for line in rest[: size.lines - 2]]
+        lines = [f"{without_middle(line, size.columns - 1)}\x1b[K" for line in (first, *rest)]
+        back = f"\x1b[{len(rest)}A" if rest else ""
+        sys.stderr.write("\r" + "\n".join(lines) + back)
+        sys.stderr.flush()
+    if number:
+        sys.stderr.write("\r\x1b[J" if back else "\r\x1b[K")
+        sys.stderr.flush()
+
+
+def _write_lines(phase: Sequence[object], ended: threading.Event, clock: Clock) -> None:
+    """Write a line with the phase every ten seconds until the work has ended."""
+    started = clock.now()
+    while not clock.wait(ended, _LINE_SECONDS):
+        first = str(phase[0]).partition("\n")[0]
+        say(f"{first}, {clock.now() - started:.0f} s")

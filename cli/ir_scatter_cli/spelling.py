@@ -1,4 +1,4 @@
-"""Spells parameters of the library as options of the command line, in messages."""
+"""Spells parameters of the library as options of the command line, for messages."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -32,9 +32,9 @@ class OptionSpelling(NamedTuple):
 def option_of(command: str, name: str) -> str:
     """Return the option of a command that sets a parameter.
 
-    The option declares that parameter ("targets": `--for`), or has its name; it may be a singular that can be
-    repeated ("map_inputs": `--map-input`), or clear a flag ("reference": `--no-reference`). If the command
-    has no such option, it is a worker that runs another command; the option is then named like the parameter.
+    The option declares that parameter ("targets": `--for`), or has the same name. It may be a repeatable
+    singular ("map_inputs": `--map-input`), or clear a flag ("reference": `--no-reference`). A worker runs
+    jobs of other commands and has no such option; then the option is named like the parameter.
     """
     dashed = "--" + name.replace("_", "-")
     params = [param for param in _parameters_of(command) if isinstance(param, Option)]
@@ -51,7 +51,7 @@ def _parameters_of(command: str) -> list[ClickParameter]:
 
 
 def _words(option: str, value: object) -> list[str]:
-    """Return an option with its value as words; for a list or mapping it is repeated for each item."""
+    """Return an option with its value as words; for a list or mapping the option is repeated."""
     if isinstance(value, Mapping):
         value = [f"{key}={item}" for key, item in value.items()]
     if isinstance(value, list):

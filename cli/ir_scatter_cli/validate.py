@@ -1,22 +1,18 @@
 """`ir-scatter validate`."""
 
-from itertools import count
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.errors import BadFeed, UsageError
+from ir_scatter.core.files import STANDARD_INPUT
+from ir_scatter.core.parameters import Invocation, Parameter
 from ir_scatter.core.suggestions import did_you_mean
-from ir_scatter.lint import (
-    FileResult,
-    Options,
-    Report,
-    baseline_text,
-    check_files,
-    make_report,
-    read_baseline,
-)
+from ir_scatter.core.words import counted
+from ir_scatter.lint import FileResult, Options, Report, baseline_of, check_files, make_report, read_baseline
+from ir_scatter.report import phrases
 from ir_scatter.report.registry import render
 from ir_scatter_cli import exits
 from ir_scatter_cli.files import demand_apart, demand_free, demand_free_baseline, find_sources
@@ -47,6 +43,7 @@ if TYPE_CHECKING:
 @option("--min-severity", "Lowest severity to report.", choices=Severity, default="note")
 @option("--baseline FILE", "Do not report findings listed in FILE.")
 @option("--write-baseline FILE", "Write all findings to FILE as a baseline.")
+@option("--prune-baseline", "Remove from the file of --baseline what is gone.")
 @option("--strict", "Fail on warnings, too.")
 @section("What is checked")
 @option("--exclude GLOB...")
@@ -94,6 +91,10 @@ def command(context: click.Context, /, **params: Any) -> int:
         from ir_scatter.portability import portability_to
 
         portability_to(options.targets)  # raises for unknown devices before any file is read
+        import ir_scatter.convert.fixes  # noqa: F401  # registers the job
+    job = "validate-for" if options.targets else "validate"
+    if params["prune_baseline"] and not params["baseline"]:
+        raise UsageError("--prune-baseline goes with --baseline FILE")
     paths, output, new_baseline = params["paths"], params["output"], params["write_baseline"]
     baseline = None
     if params["baseline"] and not new_baseline:
@@ -106,15 +107,23 @@ def command(context: click.Context, /, **params: Any) -> int:
     demand_apart({"-o": output}, (), [params["baseline"]])  # only --write-baseline may replace a baseline
     demand_free("-o", output, overwrite=params["overwrite"])
     is_new_baseline = demand_free_baseline(new_baseline, overwrite=params["overwrite"])
-    with open_fleet(params) as fleet, spinner(fleet or "starting") as update:
-        numbers = count(1)
+    is_quiet, finished, interrupted = params["quiet"], list[FileResult](), False
+    with (
+        open_fleet(params) as fleet,
+        spinner(fleet or "starting", quiet=is_quiet, may_fork=params["jobs"] > 1) as update,
+    ):
 
-        def on_result(_: FileResult) -> None:
-            if update is not None and fleet is None:  # a fleet reports its own progress
-                update(f"{next(numbers)} of {len(sources)} files")
+        def on_result(result: FileResult) -> None:
+            finished.append(result)
+            if fleet is None:  # a fleet reports its own progress
+                update(f"{len(finished)} of {counted(len(sources), 'file')}")
 
         try:
-            checked = check_files(sources, options, jobs=params["jobs"], executor=fleet, seen=on_result)
+            checked = check_files(
+                sources, options, jobs=params["jobs"], executor=fleet, seen=on_result, job=job
+            )
+        except KeyboardInterrupt:
+            checked, interrupted = finished, True
         except BadFeed as error:
             raise UsageError(f"{_origin_of(context, 'input_shape')}: {error}") from None
     for result in checked:
@@ -122,11 +131,23 @@ def command(context: click.Context, /, **params: Any) -> int:
             say(f"{result.path}: skipped: {result.passed_over}")
     lint_report = make_report(checked)
     _demand_inputs(checked, lint_report, options, _origin_of(context, "input_shape"))
-    if new_baseline:
-        write(baseline_text(lint_report, new_baseline), new_baseline, is_new=is_new_baseline)
-        baseline = read_baseline(new_baseline)
+    is_partial = interrupted or (fleet is not None and bool(fleet.gone))
+    if new_baseline and is_partial:
+        say(f"{new_baseline} is not written, as not all files were checked")
+    elif new_baseline:
+        baseline = baseline_of(lint_report, new_baseline)
+        write(baseline.text(), new_baseline, is_new=is_new_baseline)
+        if not is_quiet:
+            say(f"{counted(len(baseline), 'finding')} written to {new_baseline}")
     if baseline is not None:
-        lint_report = baseline.new_in(lint_report)
+        all_findings, lint_report = lint_report, baseline.new_in(lint_report, options)
+        if params["prune_baseline"] and not is_partial:
+            pruned = baseline.without_gone(all_findings, options)
+            if len(pruned) < len(baseline):
+                write(pruned.text(), params["baseline"])
+            if not is_quiet:
+                gone = counted(len(baseline) - len(pruned), "finding")
+                say(f"{gone} removed from {params['baseline']}, {len(pruned)} left")
     text = render(
         "findings",
         params["format"],
@@ -135,14 +156,37 @@ def command(context: click.Context, /, **params: Any) -> int:
         quiet=params["quiet"],
         statistics=params["statistics"],
         strict=params["strict"],
+        hint="" if options.targets else _hint_for_devices(paths),
         **style(output),
     )
     write(text, output, is_new=not params["overwrite"])
+    if params["format"] == "concise" and lint_report.files and not is_quiet:
+        say(phrases.summary(lint_report))
+    if interrupted:
+        say(f"interrupted: {len(finished)} of {counted(len(sources), 'file')} were checked")
+        return exits.INTERRUPTED
     if fleet is not None and fleet.gone:
         return report_lost(fleet, len(sources) - len(checked), "file")
     if not sources and not params["exclude"]:  # the path is mistyped, or the folder is the wrong one
         return exits.UNREADABLE
-    return _exit_code(lint_report, checked, params["strict"])
+    code = _exit_code(lint_report, checked, params["strict"])
+    if code == exits.UNREADABLE and not is_quiet:
+        unreadable = [file.path for file in lint_report.files if not file.is_readable]
+        others = f" and {len(unreadable) - 1} more" if len(unreadable) > 1 else ""
+        say(f"exit code {code}, as a file cannot be read: {unreadable[0]}{others}")
+    return code
+
+
+def _hint_for_devices(paths: Sequence[str]) -> str:
+    """Return what to call for known defects of a device, which a run without a device does not report."""
+    device = {"targets": "GPU"}
+    is_short = len(paths) == 1 and paths[0] != STANDARD_INPUT
+    call = (
+        str(Invocation("validate", device, tuple(paths)))
+        if is_short
+        else f"add {Parameter('targets', 'GPU')}"
+    )
+    return f"for known defects of a device, such as GPU: {call}"
 
 
 def _origin_of(context: click.Context, name: str) -> str:

@@ -1,1 +1,1 @@
-"""Static analysis of scatter nodes, of the values they depend on, and of groups of equal nodes."""
+"""Static analysis of scatter nodes: facts about the values they depend on, and groups of equal nodes."""

@@ -1,7 +1,8 @@
-"""Finds numbers that certainly occur among the elements of a value, whatever the inputs of the model are.
+"""Finds numbers that certainly occur among the elements of a value, for every input of the model.
 
-`ranges` bounds all elements of a value. Some elements are known more precisely: the ends of a Range or a
-constant, the first and last number of a loop counter, and the inputs of a Concat.
+Rules report such an index if it is out of range. `ranges` only bounds all elements of a value. Some elements
+are known more precisely: the ends of a Range or a constant, the first and last number of a loop counter, and
+the inputs of a Concat.
 
     r = Range (1, 6)         1 and 5 occur
     Add (r, 2)               3 and 7 occur
@@ -41,9 +42,10 @@ nodes."""
 
 
 class Occurrence(NamedTuple):
-    """Bounds of an element (or of a row of coordinates) that certainly occurs in a value.
+    """Bounds of an element, or of a row of coordinates, that certainly occurs in a value.
 
     Attributes:
+        columns: one interval for each coordinate, or one for all.
         source: the upstream value where the element was found.
         is_all: whether the bounds hold for all elements of the value.
         is_certain: whether the value certainly has elements.
@@ -60,14 +62,14 @@ class Occurrence(NamedTuple):
 
 
 class Outside(NamedTuple):
-    """Indices that are out of range (or illegally negative) whatever the inputs of the model are.
+    """Indices that are out of range, or illegally negative, for every input of the model.
 
     Attributes:
         bounds: the bounds of the indices.
         column: the coordinate of the index tuples; None if there is only one, or if it is unknown.
-        size: the size of the dimension, or the greatest possible one; None if it is unknown.
+        size: the size of the dimension, or its upper bound; None if it is unknown.
         is_negative: whether the indices are negative, and would be in range if counted from the end.
-        relative: the dynamic size that limits the indices, if `bounds` are added to `occurrence.size`.
+        relative: the dynamic size that limits the indices, if `bounds` must be added to `occurrence.size`.
     """
 
     occurrence: Occurrence
@@ -87,7 +89,7 @@ def find_outside(
     reader: Graph,
     open_sizes: Sequence[Relative | None] = (),
 ) -> Outside | None:
-    """Return indices in a value that are out of range whatever the inputs are; None if there are none.
+    """Return indices that are out of range for every input of the model; None if there are none.
 
     Args:
         facts: facts about the values of the model.
@@ -122,7 +124,7 @@ def _beyond_static(
     limits: Sequence[int | None],
     forbids_negative: bool,
 ) -> Outside | None:
-    """Return the indices if they exceed each of the sizes that may limit them, or are illegally negative."""
+    """Return the indices if they exceed every size that may limit them, or are illegally negative."""
     is_outside = all(size is not None and _is_outside(bounds, size) for size in limits)
     if not is_outside and not (forbids_negative and bounds.high < 0):
         return None
@@ -134,7 +136,7 @@ def _beyond_static(
 def _beyond_dynamic(
     occurrence: Occurrence, bounds: Interval, column: int | None, limits: Sequence[Relative | None]
 ) -> Outside | None:
-    """Return the indices if they are equal to or greater than the dynamic size that limits them."""
+    """Return the indices if they are at least as large as the dynamic size that limits them."""
     comparable = [limit for limit in limits if limit is not None and limit.size == occurrence.size]
     if len(comparable) < len(limits) or any(bounds.low < limit.offset for limit in comparable):
         return None
@@ -147,7 +149,12 @@ def _is_outside(bounds: Interval, size: int) -> bool:
 
 
 class _Step(NamedTuple):
-    """A node between an upstream value and the analysed value; it reads the upstream value at `port`."""
+    """A node on the path from an upstream value to the analysed value.
+
+    Attributes:
+        value: the output of the node on the path.
+        port: the number of the input on the path.
+    """
 
     value: Value
     node: Node
@@ -158,10 +165,10 @@ class _Step(NamedTuple):
 def occurrences(
     facts: Facts, value: Value, *, reader: Graph, counts_on_open: bool = False
 ) -> Iterator[Occurrence]:
-    """Yield elements that certainly occur in a value, beginning with the bounds of all elements.
+    """Yield elements that certainly occur in a value; first the bounds of all elements.
 
-    Loop counters are considered only if `reader`, the graph that reads the value, is a body; elements
-    relative to dynamic sizes only if `counts_on_open`.
+    Loop counters are considered only if `reader`, the graph that reads the value, is a body. Elements
+    relative to dynamic sizes are considered only with `counts_on_open`.
     """
     yield Occurrence(bounds_of(facts, value, None), value, True, _is_filled(facts.shape(value)))
     steps: dict[Value, _Step | None] = {value: None}
@@ -172,7 +179,7 @@ def occurrences(
         if counts_on_open:
             starts += _find_relative(facts.result_of(RelativeSizes), current)
         for occurrence in starts:
-            yield from _follow(facts, occurrence, current, steps)
+            yield from _propagate(facts, occurrence, current, steps)
         for step in _upstream(facts, current):
             source = step.node.inputs[step.port].value
             if source is not None and source not in steps:
@@ -181,7 +188,7 @@ def occurrences(
 
 
 def _upstream(facts: Facts, value: Value) -> Iterator[_Step]:
-    """Yield the inputs of a value's producer all of whose elements occur in the value, maybe transformed."""
+    """Yield the inputs of a value's producer whose elements all occur in the value, maybe changed."""
     node = value.producer if value.constant is None and not value.is_input else None
     op = row_of(node)
     if node is None or op is None or facts.array(value) is not None:
@@ -199,7 +206,7 @@ def _upstream(facts: Facts, value: Value) -> Iterator[_Step]:
 
 
 def _find_local(facts: Facts, value: Value, step: _Step | None, reader: Graph) -> Iterator[Occurrence]:
-    """Yield elements that are known from a value or its producer alone, without looking upstream."""
+    """Yield the elements that are known from a value or its producer alone."""
     is_filled = _is_filled(facts.shape(value))
     array = facts.whole_numbers(value)
     if array is not None:
@@ -207,7 +214,7 @@ def _find_local(facts: Facts, value: Value, step: _Step | None, reader: Graph) -
             columns = columns_of_array(array)
             for number, bounds in enumerate(columns):
                 for end in {*bounds}:
-                    yield Occurrence(_with(columns, number, Interval(end, end)), value)
+                    yield Occurrence(_replace_column(columns, number, Interval(end, end)), value)
         return
     if step is not None and step.op is named("Concat"):
         yield Occurrence(bounds_of(facts, value, None), value, is_certain=is_filled)
@@ -240,18 +247,23 @@ def _find_local(facts: Facts, value: Value, step: _Step | None, reader: Graph) -
 
 
 def _find_relative(sizes: RelativeSizes, value: Value) -> Iterator[Occurrence]:
-    """Yield elements of a value that are a dynamic size plus a constant, without looking upstream."""
+    """Yield elements that are a dynamic size plus a constant, known from a value or its producer alone."""
     terms = sizes.terms(value)
     if terms is not None:
         width = terms.sizes.shape[-1] if terms.sizes.ndim else 1
         rows = zip(terms.sizes.reshape(-1).tolist(), terms.offsets.reshape(-1).tolist(), strict=True)
         kinds = {(place % width, *row): None for place, row in enumerate(rows) if row[0]}
         for column, number, offset in kinds:
-            columns = _with((ANY,) * width, column, Interval(offset, offset))
+            columns = _replace_column((ANY,) * width, column, Interval(offset, offset))
             yield Occurrence(columns, value, terms.sizes.size == 1, size=sizes.size(number))
         return
     node = value.producer
-    if node is None or row_of(node) is not named("Range") or len(node.inputs) < 3 or not sizes.counts(value):
+    if (
+        node is None
+        or row_of(node) is not named("Range")
+        or len(node.inputs) < 3
+        or not sizes.holds_sizes(value)
+    ):
         return
     ends = [sizes.scalar(port.value) for port in node.inputs[:3]]
     start, stop, increment = ends
@@ -272,7 +284,7 @@ def _find_relative(sizes: RelativeSizes, value: Value) -> Iterator[Occurrence]:
 def _is_before(
     sizes: RelativeSizes, first: tuple[DimSize | None, int], second: tuple[DimSize | None, int]
 ) -> bool | None:
-    """Return whether the first (size, offset) is less than the second; None if that depends on the sizes."""
+    """Return whether the sum `first` of a size and an offset is less than `second`; None if sizes decide."""
     if first[0] == second[0]:
         return first[1] < second[1]
     if first[0] is None and second[0] is not None:
@@ -281,15 +293,14 @@ def _is_before(
     return True if high is not None and high + first[1] < second[1] else None
 
 
-def _with(columns: Columns, number: int, bounds: Interval) -> Columns:
-    """Return columns with the bounds of one column replaced."""
+def _replace_column(columns: Columns, number: int, bounds: Interval) -> Columns:
     return (*columns[:number], bounds, *columns[number + 1 :])
 
 
-def _follow(
+def _propagate(
     facts: Facts, occurrence: Occurrence, value: Value, steps: Mapping[Value, _Step | None]
 ) -> Iterator[Occurrence]:
-    """Follow an element of an upstream value to the analysed value; yield what it becomes there."""
+    """Propagate an element of an upstream value to the analysed value; yield its bounds there."""
     pending = [(occurrence, value)]
     while pending:
         occurrence, value = pending.pop()
@@ -304,7 +315,7 @@ def _follow(
 
 
 def _stays_filled(facts: Facts, step: _Step, value: Value, occurrence: Occurrence) -> bool:
-    """Return whether the output of a node certainly has elements if its input has some."""
+    """Return whether the output of a node certainly has elements if the input on the path has some."""
     if _is_filled(facts.shape(step.value)):
         return True
     if not occurrence.is_certain or step.op.aligns:
@@ -316,7 +327,7 @@ def _stays_filled(facts: Facts, step: _Step, value: Value, occurrence: Occurrenc
 
 
 def _transfer(facts: Facts, step: _Step, value: Value, columns: Columns) -> Iterator[Columns]:
-    """Yield the bounds that an input element of a node gets in the output."""
+    """Propagate an input element with bounds `columns` through a node; yield its bounds in the output."""
     changed: dict[Value, Columns | None] = {value: columns}
     inputs = ChainMap(changed, facts.bounds[False])
     shape = facts.shape(value)
@@ -347,7 +358,7 @@ def _transfer(facts: Facts, step: _Step, value: Value, columns: Columns) -> Iter
 def _transfer_relative(facts: Facts, step: _Step, value: Value, columns: Columns) -> Iterator[Columns]:
     """Like `_transfer`, for bounds that must be added to a dynamic size."""
     node, op = step.node, step.op
-    if not facts.result_of(RelativeSizes).counts(step.value):
+    if not facts.result_of(RelativeSizes).holds_sizes(step.value):
         return
     if op is named("Concat"):
         inputs = [columns if port.value is value else (ANY,) for port in node.inputs]

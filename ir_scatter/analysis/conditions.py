@@ -1,4 +1,4 @@
-"""Conditions on indices under which a rewrite gives equal results, and their proofs for a scatter node."""
+"""Conditions on indices that rewrites need to give equal results, and their proofs for a scatter node."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -6,7 +6,7 @@ from math import prod
 
 from ir_scatter.analysis.equal_elements import varying_axes
 from ir_scatter.analysis.scatter_node import ScatterNode
-from ir_scatter.analysis.symbolic import is_never_negative, is_never_repeated
+from ir_scatter.analysis.symbolic import has_equal_sizes, is_never_negative, is_never_repeated
 from ir_scatter.core.shapes import (
     LARGEST_DIM,
     Dim,
@@ -23,7 +23,7 @@ from ir_scatter.ops.spec import IndexRange, IndicesLimit, Layout, Reduction
 
 
 class Condition(StrEnum):
-    """A condition on indices; users can promise that it is true (`--assume NAME`)."""
+    """A condition on indices that a rewrite may need; users can promise it (`--assume NAME`)."""
 
     UNIQUE = "unique-indices"
     """All indices have different targets."""
@@ -36,7 +36,7 @@ class Condition(StrEnum):
 
 
 class ProofState(StrEnum):
-    """Whether the model proves or violates a condition."""
+    """Whether the model proves a condition, violates it, or neither."""
 
     PROVEN = "proven"
     UNKNOWN = "unknown"
@@ -45,7 +45,7 @@ class ProofState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """Whether a condition is true for a node, and the reason if it is violated: "indices hold -1"."""
+    """The result of proving a condition for a node, and the reason if it is violated: "indices hold -1"."""
 
     verdict: ProofState
     reason: str = ""
@@ -65,6 +65,8 @@ def _unique(scatter: ScatterNode) -> Proof:
     array, limits = scatter.index_array, scatter.limits
     if count is not None and room is not None and count > room:
         return Proof(ProofState.VIOLATED, f"there are {count} indices for {counted(room, 'position')}")
+    if array is None and scatter.certainly_repeats:
+        return Proof(ProofState.VIOLATED, f"indices repeat a target: {scatter.certainly_repeats}")
     if array is None and is_never_repeated(scatter):
         return _PROVEN
     if array is None or limits is None or scatter.out_of_range is not None:
@@ -89,7 +91,7 @@ def _unique(scatter: ScatterNode) -> Proof:
 
 
 def index_count(scatter: ScatterNode) -> int | None:
-    """Return the number of indices; for the ScatterElements family their number along the axis."""
+    """Return the number of indices, None if unknown; for ScatterElements and its kin that along the axis."""
     shape, layout, axis = scatter.indices_shape, scatter.spec.layout, scatter.axis
     if shape is None or layout is Layout.SEQUENCE:
         return None
@@ -109,8 +111,8 @@ def has_too_many_indices(scatter: ScatterNode) -> bool:
 def index_excess(scatter: ScatterNode) -> tuple[int, int] | None:
     """Return (least number of indices, greatest number of positions) if indices outnumber positions.
 
-    If each index targets one element, both are counted on the axis. None with a reduction, and for constant
-    indices, because their values are checked instead.
+    Both are counted along the axis if each index has a target of one element. None with a reduction. None for
+    constant indices too, as their values are checked instead.
     """
     if scatter.reduction is not Reduction.NONE or scatter.has_constant_indices:
         return None
@@ -132,7 +134,7 @@ def _least_count(scatter: ScatterNode) -> int:
 
 
 def _most_positions(scatter: ScatterNode) -> int | None:
-    """Return the greatest number of different targets, None if it is unknown."""
+    """Return the greatest possible number of different targets, None if it is unknown."""
     data, depth, axis = scatter.data_shape, scatter.depth, scatter.axis
     if data is None:
         return None
@@ -197,13 +199,14 @@ def _full(scatter: ScatterNode) -> Proof:
         place, size, dim = shorter[0]
         covered = f"{show_dim(dim)} of {show_dim(size)} positions on axis {place}"
         return Proof(ProofState.VIOLATED, f"indices reach {covered}")
-    return _PROVEN if all(_are_same(size, dim) for _, size, dim in off_axis) else _UNKNOWN
+    return _PROVEN if all(_are_same(scatter, *each) for each in off_axis) else _UNKNOWN
 
 
-def _are_same(left: Dim, right: Dim) -> bool:
+def _are_same(scatter: ScatterNode, axis: int, left: Dim, right: Dim) -> bool:
+    """Return whether data and indices have one size on an axis; one name in two inputs proves nothing."""
     if isinstance(left, int) or isinstance(right, int):
         return left == right
-    return left.symbol is not None and left.symbol == right.symbol
+    return has_equal_sizes(scatter, axis)
 
 
 _JUDGES = {

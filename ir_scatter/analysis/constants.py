@@ -1,4 +1,4 @@
-"""Facts about values of a model: shapes, element types, and elements of values computed from constants."""
+"""Facts about values of a model: shapes, element types, and elements that are computed from constants."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar, cast
@@ -34,16 +34,15 @@ indices."""
 class Facts:
     """Facts about the values of one model, each computed once.
 
-    Shapes and types stored in the file are used, unless the file contradicts itself. Without `trusts_stored`
+    Shapes and types stored in the file are used, unless the file contradicts itself. Without `trusts_stored`,
     all shapes and types are inferred from the inputs of the model instead.
 
     Attributes:
-        given: what is given about the inputs of the model, "position in 0..15".
+        given: the user's conditions on the inputs of the model, such as "position in 0..15".
         max_elements: constants with more elements are not read.
         skipped: constants that were not read because of this limit.
-        given_up: values that were not computed because too many nodes or elements would be needed.
-        bounds: cache of `ranges.bounds_of` by value; False: no assumption about indices, True: assuming that
-            all indices are legal.
+        given_up: values that were not computed, as that would need too many nodes or elements.
+        bounds: caches of `ranges.bounds_of`; the one for True assumes that all indices are legal.
     """
 
     def __init__(
@@ -76,10 +75,7 @@ class Facts:
         self.bounds: dict[bool, dict[Value, tuple[Interval, ...] | None]] = {False: {}, True: {}}
 
     def shape(self, value: Value) -> Shape:
-        """Return the shape of a value: as stored, or if that is dynamic, as inferred from upstream.
-
-        The output of an operator that keeps the shape of an input has that input's shape.
-        """
+        """Return the shape of a value: the stored one if static, else the one inferred from upstream."""
         if self._propagation is not None and value not in self._shapes:
             return self._propagation.info(value).shape
         path: list[Value] = []
@@ -109,7 +105,7 @@ class Facts:
     def is_dynamic(self, value: Value) -> bool | None:
         """Return whether a shape depends on the inputs of a run; None if unknown.
 
-        A stored dynamic dimension may still follow from constants, or the shape rules may not cover it.
+        A stored dynamic dimension may still follow from constants, or this library may lack the shape rule.
         """
         if is_static(self.shape(value)):
             return False
@@ -145,10 +141,10 @@ class Facts:
             self._propagation.trust(value)
 
     def array(self, value: Value) -> "Array | None":
-        """Return the elements of a value that is computed from constants only, else None.
+        """Return the elements of a value that is computed from constants only, else None; do not modify them.
 
-        Evaluates small graphs of general operators on constants (Convert, Unsqueeze, Concat, ShapeOf of a
-        static shape, ...). Do not modify the array.
+        It evaluates general operators on constants: Convert, Unsqueeze, Concat, ShapeOf of a static shape,
+        and others.
         """
         if value not in self._arrays and not follow(
             value, self._arrays, self._sources, self._elements, MAX_NODES
@@ -157,13 +153,13 @@ class Facts:
         return self._arrays[value]
 
     def forget(self, value: Value) -> None:
-        """Drop the cached array and bounds of a value, after more of its producers became known."""
+        """Drop the cached elements and bounds of a value, after more of its producers became known."""
         self._arrays.pop(value, None)
         for cache in self.bounds.values():
             cache.pop(value, None)
 
     def whole_numbers(self, value: Value) -> "Array | None":
-        """Return the array of a value that is computed from constants, None if it is not of integers."""
+        """Return the elements of an integer value that is computed from constants, else None."""
         array = self.array(value)
         if array is None:
             return None
@@ -172,10 +168,7 @@ class Facts:
         return whole_numbers(array)
 
     def _sources(self, value: Value) -> list[Value]:
-        """Return the inputs that must be computed before a value.
-
-        [] for a constant or a value without a kernel.
-        """
+        """Return the inputs that must be computed before a value; [] if there is nothing to compute."""
         node = None if value.constant is not None else value.producer
         op = None if node is None else find_analysed(node.domain, node.type)
         if node is None or op is None or op.reads_shapes_only or node.bodies:
@@ -228,10 +221,7 @@ class Facts:
         return outputs[value.output] if value.output < len(outputs) else None
 
     def _placeholder(self, source: Value) -> "Array | None":
-        """Return an array with the shape of a value, for operators that read only the shape.
-
-        It needs no memory.
-        """
+        """Return an array of a value's shape that takes no memory, for operators that read shapes only."""
         import numpy
 
         shape = static(self.shape(source))
@@ -243,7 +233,7 @@ class Facts:
     def numbers(self, value: Value) -> list[int] | None:
         """Return the integers of a short stored constant, without importing NumPy.
 
-        None if there are many, or if they are computed or stored in another encoding; see `array` then.
+        None for a long constant, for one in another encoding, and for computed values; see `array` for these.
         """
         constant = value.constant
         if constant is None or constant.element_type is None or self.max_elements < FEW:
@@ -251,10 +241,7 @@ class Facts:
         return few_numbers(constant.element_type, constant.shape, constant.view)
 
     def origin(self, value: Value) -> Constant | None:
-        """Return the constant from which a value is computed, following the first input of each node.
-
-        Else None.
-        """
+        """Return the constant at the end of the chain of first inputs upstream of a value, else None."""
         for _ in range(MAX_NODES):
             sources = self._sources(value)
             if not sources:
@@ -264,9 +251,9 @@ class Facts:
 
 
 def shape_source(value: Value) -> Value | None:
-    """Return the input of a value's producer that has the same shape, if there is one.
+    """Return the input of a value's producer whose shape the value has, None if there is none.
 
-    A static stored shape is used as it is, except for scatter nodes: their specification gives the shape.
+    A static stored shape needs no such input, except at scatter nodes: their specification gives the shape.
     """
     type = value.producer_type
     if value.constant is not None or (type and not is_scatter(type) and is_static(value.shape)):

@@ -1,20 +1,21 @@
-"""Proves that elements of a value are equal to each other, whatever the inputs of the model are.
+"""Proves that elements of a value are equal to each other, for every input of the model.
 
 Equal elements come from fills: ConstantOfShape, a Broadcast of one element, a constant of equal elements. The
 rows in `ops/general.py` say which operators preserve equality. Elements with equal bits are equal, so 0.0 and
 -0.0 differ.
 
     x = Broadcast (row [1, 4], shape [3, 4])    elements differ along axis -1 only
-    y = Transpose (x)                           unknown: any axis may vary
+    y = Transpose (x)                           unknown: elements may differ along any axis
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from ir_scatter.analysis.constants import MAX_NODES, Facts
 from ir_scatter.core.graph_walk import follow
 from ir_scatter.core.model import Node, Value
-from ir_scatter.core.shapes import Shape, element_count, static
-from ir_scatter.ops.general import GeneralOp, find
+from ir_scatter.core.shapes import Shape, element_count, lowest, static
+from ir_scatter.ops.general import GeneralOp, find, named
 from ir_scatter.ops.spec import Layout
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ ALIGNED = frozenset({"numpy", "bidirectional"})
 """The modes of Broadcast that align the last dimensions."""
 
 _NUMPY = "numpy"
+_MOST_UPSTREAM = 64
+"""Limit of values upstream of indices that are searched for a repetition, for each scatter node."""
 _MOST_COMPARED = 1 << 20
 """Limit of updates that are compared element by element; more would cost too much for one finding."""
 
@@ -31,20 +34,23 @@ Axes: TypeAlias = frozenset[int]
 """Axes counted from the end (-1 is the last one), because broadcasting aligns shapes there."""
 
 
-def varying_axes(facts: Facts, value: Value) -> Axes | None:
-    """Return the axes along which elements of a value may differ; None if unknown, {} if all are equal."""
+def varying_axes(facts: Facts, value: Value, most: int = MAX_NODES) -> Axes | None:
+    """Return the axes along which elements of a value may differ; None if unknown, {} if all are equal.
+
+    At most `most` values upstream are looked at.
+    """
     results: dict[Value, _Varying | None] = {}
 
     def make(value: Value) -> _Varying:
         return _Varying(_axes_of(facts, value, results))
 
-    follow(value, results, _sources, make, MAX_NODES)
+    follow(value, results, _sources, make, most)
     varying = results.get(value)
     return None if varying is None else varying.axes
 
 
 class _Varying(NamedTuple):
-    """A result of `varying_axes`; it distinguishes unknown axes from a value that was not visited yet."""
+    """The axes of a visited value; a None in its place means that the value was not visited."""
 
     axes: Axes | None
 
@@ -56,7 +62,7 @@ def _row(value: Value) -> tuple[Node, GeneralOp] | None:
 
 
 def _sources(value: Value) -> list[Value]:
-    """Return the inputs on which the equality of the elements of a value depends."""
+    """Return the inputs that decide whether the elements of a value are equal."""
     producer = _row(value)
     if producer is None:
         return []
@@ -74,7 +80,7 @@ def _ports(node: Node, op: GeneralOp) -> tuple[int, ...]:
 
 
 def _axes_of(facts: Facts, value: Value, results: dict[Value, _Varying | None]) -> Axes | None:
-    """Return the axes along which a value varies, from those of its inputs, without dimensions of size 1."""
+    """Return the axes along which a value may vary, by those of its inputs; without axes of size 1."""
     axes, shape = _axes_by_producer(facts, value, results), facts.shape(value)
     if shape is None:
         return axes
@@ -108,6 +114,41 @@ def _axes_by_producer(facts: Facts, value: Value, results: dict[Value, _Varying 
     return joined if is_aligned or not joined else None
 
 
+def repetition(facts: Facts, value: Value, axes: Sequence[int]) -> str:
+    """Return why elements that differ in their position on some axes are equal; "" if that is not certain.
+
+    x = Broadcast (row [1, 4], shape [3, 4])    "they are equal along axis 0, which has 3 positions"
+    y = Concat (x, x)                           "Concat_1 joins x twice"
+    """
+    shape = facts.shape(value)
+    if shape is None:
+        return ""
+    varying = varying_axes(facts, value, _MOST_UPSTREAM)
+    for axis in axes if varying is not None else ():
+        count = lowest(shape[axis])
+        if count >= 2 and varying is not None and axis - len(shape) not in varying:
+            most = "" if isinstance(shape[axis], int) else "at least "
+            return f"they are equal along axis {axis}, which has {most}{count} positions"
+    node = value.producer
+    if node is None or find(node.domain, node.type) is not named("Concat"):
+        return ""
+    values = [port.value for port in node.inputs if port.value is not None]
+    joined = next((each for number, each in enumerate(values) if each in values[:number]), None)
+    inner = None if joined is None else facts.shape(joined)
+    written = node.attributes.get("axis")
+    if joined is None or inner is None or not isinstance(written, int | str) or not inner:
+        return ""
+    try:
+        axis = int(written) % len(shape)
+    except ValueError:
+        return ""
+    return (
+        f"{node.name or node.type} joins {joined.name} twice"
+        if axis in axes and lowest(inner[axis]) >= 1
+        else ""
+    )
+
+
 def _axes_of_array(array: "Array") -> Axes:
     from ir_scatter.core.arrays import bits_of
 
@@ -120,7 +161,10 @@ def _axes_of_array(array: "Array") -> Axes:
 
 
 def shared_axes(layout: Layout, axis: int | None, indices: Shape, updates: Shape) -> Axes | None:
-    """Return the axes of updates that index different updates of a target; None if they are unknown."""
+    """Return the axes of updates that correspond to indices; None if they are unknown.
+
+    Updates of the same target differ in their position on these axes only.
+    """
     if indices is None or updates is None or layout is Layout.SEQUENCE:
         return None
     rank = len(updates)
@@ -137,8 +181,13 @@ def are_equal_by_target(
 ) -> bool:
     """Return whether all updates of the same target are proven equal, for constant indices.
 
-    `value` is the updates, of which up to `_MOST_COMPARED` elements are compared; `targets` holds the target
-    number of each index or tuple.
+    Args:
+        facts: facts about the values of the model.
+        value: the updates; not more than `_MOST_COMPARED` elements are compared.
+        layout: the layout of the operator.
+        axis: the axis, None if the operator has none.
+        targets: the target number of each index or tuple.
+        indices_shape: the shape of the indices.
     """
     import numpy
 

@@ -1,8 +1,11 @@
-"""Interpreter: executes a dataflow graph and its bodies, node by node, over any domain.
+"""Interpreter: computes a dataflow graph and its bodies, node by node, over any domain.
 
-A domain decides what is computed for a tensor. Its elements are called cells: an array when a model is
-evaluated, an array with a mask of its unspecified elements when runners are compared, an array with its
-provenance when inputs are searched.
+A domain decides what is computed for a tensor; the result for one tensor is called a *cell*. A cell is an
+array when a model is evaluated. It is an array with a mask of unspecified elements when runners are compared,
+and an array with the provenance of its elements when inputs are searched.
+
+`make_plans` turns graphs into plans, and `Forward` computes the plans. A *sketch* is a plan for analysis
+only: it may contain operators that NumPy does not compute.
 """
 
 import os
@@ -45,9 +48,9 @@ from ir_scatter.reading import files_beside
 
 @dataclass(frozen=True, slots=True)
 class StateRead:
-    """A node that reads a state: the value assigned in the last inference.
+    """A node that reads a state: the value that the last inference assigned.
 
-    In the first, its input or zeros.
+    In the first inference it is the input of the node, or zeros.
     """
 
     name: str
@@ -62,7 +65,7 @@ _Opened: TypeAlias = tuple[Link, tuple[Key | None, ...], Work]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NotComputed:
-    """Stands for an output that cannot be computed, as it depends on a node that NumPy does not compute.
+    """Stands for an output that depends on a node which NumPy does not compute.
 
     Attributes:
         node: the first such node upstream of the output.
@@ -76,10 +79,7 @@ class NotComputed:
 
     @property
     def source(self) -> str:
-        """Text that names the node.
-
-        "hash (com.acme::Hash)", "noise (RandomNormal, which draws random numbers)".
-        """
+        """The node in words: "hash (com.acme::Hash)", "noise (RandomNormal, which draws random numbers)"."""
         kind = f"{operator_name(self.node)}{', which draws random numbers' if self.is_random else ''}"
         if self.refusal is not None:
             kind = str(self.refusal.__cause__ or self.refusal)
@@ -137,8 +137,8 @@ Plans: TypeAlias = Mapping[Dataflow, Plan]
 def make_plans(main: Dataflow, path: str, *, is_sketch: bool = False) -> Plans:
     """Plan the main graph and all of its bodies.
 
-    A step whose operator is unknown has no `work`; `unknown_operator` words which they are. A sketch is a
-    plan to analyse, not to execute: it treats values without a producer as omitted inputs.
+    A step with an unknown operator has the `work` None; `unknown_operator` makes an error from these. A
+    sketch is for analysis only: values without a producer count as omitted inputs.
     """
     plans: dict[Dataflow, Plan] = {}
     pending = [main]
@@ -181,7 +181,7 @@ def _bodies_of(work: Work) -> tuple[Dataflow, ...]:
 
 
 def _place(node: Node) -> str:
-    """Return text that locates a node: "branch:then_body/add (model.xml:12)"."""
+    """Return the place of a node: "branch:then_body/add (model.xml:12)"."""
     location = node.location
     line = "" if location.line is None else f":{location.line}"
     return f"{location.scope} ({location.path}{line})"
@@ -193,7 +193,7 @@ def failure(step: Step, message: str, *, breaks_rule: bool = False) -> Evaluatio
 
 
 class _Planner:
-    """Plans one graph, from outputs back to inputs; not recursive, because chains of nodes are long."""
+    """Plans one graph, from outputs back to inputs; without recursion, as chains of nodes are long."""
 
     def __init__(self, flow: Dataflow, path: str, *, is_sketch: bool) -> None:
         self.flow, self.path, self.is_sketch = flow, path, is_sketch
@@ -203,7 +203,7 @@ class _Planner:
         self._missing: set[Key] = set()
 
     def steps(self) -> tuple[Step, ...]:
-        """Return the steps; each lists the values that it is the last to read."""
+        """Return the steps; each lists the values that no later step reads."""
         steps: list[Step] = []
         ordered = list(self._ordered())
         needed = {*self.constants, *self._ends()}
@@ -272,9 +272,9 @@ class _Planner:
         self._available.update(keys)
 
     def _work(self, node: Node) -> Work:
-        """Return how to compute a node.
+        """Return how to compute a node, None if unknown.
 
-        In a sketch, an unknown version of a scatter operator counts as the oldest.
+        In a sketch, an unknown version of a scatter operator counts as the oldest one.
         """
         try:
             nested = self.flow.nested(node)
@@ -306,7 +306,7 @@ _CHUNK = 1 << 12
 """Number of iterations after which the duration of the whole loop is estimated."""
 
 _SURELY = 2.0
-"""A loop is given up if its estimated duration exceeds the remaining time by this factor."""
+"""A loop is given up if its estimated duration exceeds this multiple of the remaining time."""
 
 
 class LoopProgress(NamedTuple, Generic[Cell]):
@@ -327,12 +327,14 @@ class LoopProgress(NamedTuple, Generic[Cell]):
 
 @dataclass(slots=True, eq=False)
 class Shortcut:
-    """What one execution of a loop has prepared for fast iterations; see `Forward.advance`.
+    """The data that one execution of a loop keeps for fast iterations; see `Forward.advance`.
 
     Attributes:
         next: the number of the iteration at which to try fast iterations; -1 for never.
-        body: what `Forward.advance` has prepared, such as bound functions.
-        seen: key of what had been recorded before this iteration, to notice that it records nothing new.
+        body: data prepared by `Forward.advance`, such as bound functions.
+        seen: a key of all records before this iteration; an equal key later means that nothing new was
+            recorded.
+        tried: the number of tries that gained few iterations.
     """
 
     next: int
@@ -341,9 +343,9 @@ class Shortcut:
     tried: int = 0
 
     def wait(self, done: int, before: int) -> None:
-        """Schedule the next try after a usual iteration.
+        """Schedule the next try of fast iterations: soon, or never after many tries that gained little.
 
-        Never, after many tries that gained few iterations.
+        `before` and `done` are the numbers of iterations before and after this try.
         """
         self.tried += done - before < _FIRST_SHORTCUT
         self.next = done + (done - before < _CHUNK) if self.tried < _MOST_SHORTCUTS else -1
@@ -361,13 +363,14 @@ class OutOfTime(EvaluationFailed):
 
 
 class Forward(ABC, Generic[Cell]):
-    """Computes a model over a domain of cells (see the module); loops run `most_iterations` in total at most.
+    """Computes a model over a domain of cells, see the module; a domain is a subclass.
+
+    All loops of a run together have at most `most_iterations` iterations.
 
     Attributes:
         states: the values of states (variables) for the next run, by name; empty before the first run.
         deadline: the time (`time.monotonic`) after which results are useless; None for no limit.
-        first_shortcut: iterations of a loop that are computed as usual before fast ones are tried; -1 to
-            never try.
+        first_shortcut: the number of iterations of a loop before fast ones are tried; -1 for never.
     """
 
     first_shortcut = _FIRST_SHORTCUT
@@ -393,10 +396,10 @@ class Forward(ABC, Generic[Cell]):
 
     @abstractmethod
     def compute(self, step: Step, cells: list[Cell | None]) -> Sequence[Cell | None]:
-        """Return the outputs of a node without bodies."""
+        """Return the outputs of a node that has no bodies."""
 
     def is_unknown(self, cell: Cell | None) -> bool:
-        """Return whether a cell's numbers are unknown, so that it cannot decide a branch or trip count."""
+        """Return whether the numbers of a cell are unknown; it then cannot decide a branch or trip count."""
         return False
 
     def uncontrolled(self, step: Step, cells: list[Cell | None], control: Cell) -> Sequence[Cell | None]:
@@ -411,13 +414,15 @@ class Forward(ABC, Generic[Cell]):
         try:
             return self.graph(plan, cells)
         except RecursionError:
-            raise failure(plan.steps[0], "graphs are nested too deep in each other") from None
+            raise failure(plan.steps[0], "the graphs are nested too deeply") from None
 
     def graph(self, plan: Plan, cells: Sequence[Cell | None]) -> list[Cell | None]:
         """Compute the outputs of a graph; `cells` are its inputs, followed by its captured values."""
         keys = [*(input.key for input in plan.inputs), *plan.captured]
         values: dict[Key, Cell | None] = dict(zip(keys, cells, strict=True))
-        for step in plan.steps:
+        for done, step in enumerate(plan.steps):
+            if self.deadline is not None and not plan.is_body:
+                self._check_deadline(step, done, len(plan.steps))
             arguments = [None if key is None else self.fetch(plan, values, key) for key in step.inputs]
             outputs = self.step(step, arguments)
             for number, key in enumerate(step.outputs):
@@ -426,6 +431,7 @@ class Forward(ABC, Generic[Cell]):
                     raise failure(step, f"output {number} is requested, but {count}")
                 if key is not None:
                     values[key] = outputs[number]
+            del arguments, outputs  # the last references to values that nothing reads any more
             for key in step.done:
                 values.pop(key, None)
         results = [self.fetch(plan, values, output.key) for output in plan.outputs]
@@ -460,10 +466,7 @@ class Forward(ABC, Generic[Cell]):
         return self.compute(step, cells)
 
     def state(self, step: Step, work: StateRead, cells: list[Cell | None]) -> Cell | None:
-        """Return the value of a state.
-
-        The one assigned in the last run, else its initial value, else zeros.
-        """
+        """Return the value of a state: the one of the last run, else its initial value, else zeros."""
         if work.name in self.states:
             return self.states[work.name]
         if cells:
@@ -481,15 +484,12 @@ class Forward(ABC, Generic[Cell]):
         return [outputs[number] for number in call.outputs]
 
     def captured(self, step: Step, plan: Plan, cells: list[Cell | None]) -> list[Cell | None]:
-        """Return the values that a body reads from the surrounding graph.
-
-        None for those without a producer.
-        """
+        """Return the values that a body reads from the surrounding graph, None for missing ones."""
         by_key = dict(zip(step.inputs, cells, strict=True))
         return [by_key.get(key) for key in plan.captured]
 
     def scalar(self, step: Step, cell: Cell | None, noun: str) -> Any:
-        """Return the single element of a cell, or raise an error in which the cell is called `noun`."""
+        """Return the single element of a cell; errors call the cell `noun`."""
         array = None if cell is None else self.array(cell)
         if array is None or array.size != 1:
             actual = "missing" if array is None else f"an array of {array.size} elements"
@@ -500,7 +500,7 @@ class Forward(ABC, Generic[Cell]):
         return number.item()
 
     def loop(self, step: Step, work: Repeat, cells: list[Cell | None]) -> Sequence[Cell | None]:
-        """Run the body until its condition is false, or the trip count or a sliced input is exhausted."""
+        """Run a loop until its condition is false, or its trip count or a sliced input is exhausted."""
         controls = [cells[number] for number in (work.trips, work.condition) if number is not None]
         controls += [cells[cut.outer] for cut in work.inputs if cut.slice and cut.outer is not None]
         for cell in controls:
@@ -566,6 +566,12 @@ class Forward(ABC, Generic[Cell]):
                 results.append(initial[0])
         return results
 
+    def _check_deadline(self, step: Step, done: int, total: int) -> None:
+        """Raise OutOfTime between two nodes of the main graph if the deadline has passed."""
+        if self.deadline is not None and time.monotonic() > self.deadline:
+            message = f"the time is over after {done} of {counted(total, 'node')}, before {step.node.scope}"
+            raise OutOfTime(message, step.node.location)
+
     def _check_time(self, step: Step, started: float, done: int, limit: int | None) -> None:
         """Raise OutOfTime if a loop will surely end after the deadline."""
         if self.deadline is None or limit is None or not done:
@@ -588,18 +594,15 @@ class Forward(ABC, Generic[Cell]):
         done: int,
         limit: int | None,
     ) -> "LoopProgress[Cell] | None":
-        """Run iterations of a loop in a faster way, as long as that is possible.
-
-        None if there is no faster way.
+        """Compute several iterations of a loop in a faster way; None if that is not possible.
 
         Args:
             step: the node.
             work: the loop.
-            carried: for each body input its current value; for one that is a slice of an array, the whole
-                array.
+            carried: for each body input its current value; for a sliced input, the whole array.
             captured: the values that the body reads from the surrounding graph.
             outputs: the outputs of the body in the last iteration.
-            fast: what was prepared during this execution of the loop.
+            fast: data that was prepared during this execution of the loop.
             done: the number of iterations done.
             limit: the number of iterations at which the loop ends, if known.
         """
@@ -624,10 +627,7 @@ class Forward(ABC, Generic[Cell]):
     def _limit(
         self, step: Step, work: Repeat, cells: list[Cell | None], carried: Sequence[Cell | None]
     ) -> int | None:
-        """Return the maximum number of iterations by the trip count and the sliced inputs.
-
-        None without a limit.
-        """
+        """Return the maximum number of iterations by trip count and sliced inputs; None without a limit."""
         limits = []
         if work.trips is not None:
             count = self.scalar(step, cells[work.trips], "the trip count")
@@ -636,7 +636,7 @@ class Forward(ABC, Generic[Cell]):
         for input, cell in zip(work.inputs, carried, strict=True):
             if input.slice is not None:
                 if cell is None:
-                    raise failure(step, "an input that is cut into parts is missing")
+                    raise failure(step, "a sliced input of the loop is missing")
                 shape = self.array(cell).shape
                 first, last = _span(step, input.slice, shape)
                 length = abs(last - first) + 1 if shape[input.slice.axis] else 0
@@ -645,15 +645,17 @@ class Forward(ABC, Generic[Cell]):
 
 
 def _concatenation(step: Step, cut: Slice, output: GraphOutput) -> Callable[..., Array]:
-    """Return a function that concatenates the parts of all iterations.
+    """Return a function that concatenates the parts of all iterations to an output.
 
-    Without parts it returns an empty array.
+    For no parts, it returns an empty array.
     """
 
     def join(*parts: Array) -> Array:
         if len({(part.shape, part.dtype) for part in parts}) > 1:
             shapes = ", ".join(show(part.shape) for part in parts)
-            raise failure(step, f"the parts of an output are {shapes}, expected equal ones")
+            raise failure(
+                step, f"the parts of an output have shapes {shapes}, expected equal shapes and types"
+            )
         type = None if output.element_type is None else dtype(output.element_type)
         if not parts and (type is None or output.shape is None):
             raise failure(step, f"the shape of output {output.name} is unknown, and the body never ran")
@@ -672,28 +674,33 @@ def _concatenation(step: Step, cut: Slice, output: GraphOutput) -> Callable[...,
         if not cut.keeps_axis:
             return np.stack(ordered, cut.axis)
         if shape[cut.axis] != cut.part:
-            raise failure(step, f"a part is {show(shape)}, expected {cut.part} on axis {cut.axis}")
+            raise failure(
+                step, f"a part has shape {show(shape)}, expected size {cut.part} on axis {cut.axis}"
+            )
         return np.concatenate(ordered, cut.axis)
 
     return join
 
 
 def _span(step: Step, cut: Slice, shape: Sequence[int]) -> tuple[int, int]:
-    """Return the first and the last position of the range that a loop's slice covers."""
+    """Return the first and the last position that a loop's slice covers."""
     if not -len(shape) <= cut.axis < len(shape):
-        raise failure(step, f"axis is {cut.axis} of {show(tuple(shape))}")
+        raise failure(step, f"axis is {cut.axis}, expected an axis of {show(tuple(shape))}")
     if cut.part < 1 or abs(cut.stride) != cut.part:
-        raise failure(step, f"the stride is {cut.stride} and a part {cut.part} long, expected the same")
+        raise failure(step, f"the stride is {cut.stride}, expected the size of a part, {cut.part}")
     size = shape[cut.axis]
     first, last = (end + size if end < 0 else end for end in (cut.start, cut.end))
     is_inside = all(0 <= end < size for end in (first, last)) or size == 0
-    if not is_inside or ((last < first) is not (cut.stride < 0) and last != first):
-        raise failure(step, f"parts from {cut.start} to {cut.end} by {cut.stride} of {size} positions")
+    span = f"the loop slices positions {cut.start} to {cut.end}"
+    if not is_inside:
+        raise failure(step, f"{span}, expected positions from {-size} to {size - 1} on axis {cut.axis}")
+    if (last < first) is not (cut.stride < 0) and last != first:
+        raise failure(step, f"{span} with stride {cut.stride}, expected a stride of the other sign")
     return first, last
 
 
 def body_part(cut: Slice, shape: Sequence[int]) -> Callable[[int], tuple[slice | int, ...]]:
-    """Return a function: iteration number -> index expression of its part in an array of this shape."""
+    """Return a function from the number of an iteration to the index expression of its part of an array."""
     start = cut.start + shape[cut.axis] if cut.start < 0 else cut.start
     first = start - (cut.part - 1 if cut.stride < 0 else 0)
     axis = cut.axis % len(shape)
@@ -707,7 +714,7 @@ def body_part(cut: Slice, shape: Sequence[int]) -> Callable[[int], tuple[slice |
 
 
 def body_argument(input: BodyInput, declared: GraphInput, array: Array | None, done: int) -> Array | None:
-    """Return a body input in iteration number `done`; like `Forward.body_input`, but assumes legal slices."""
+    """Return a body input in iteration number `done`; like `Forward.body_input`, but slices must be legal."""
     if input.source is BodySource.ITERATION:
         return _declared_scalar(done, declared, np.dtype(np.int64))
     if input.source is BodySource.CONDITION:
@@ -718,7 +725,7 @@ def body_argument(input: BodyInput, declared: GraphInput, array: Array | None, d
 
 
 def _declared_scalar(number: int, declared: GraphInput, usual: np.dtype[Any]) -> Array:
-    """Return a number as an array of the type and rank that the body input declares, else of type `usual`."""
+    """Return a number as an array of the declared rank and type, or of type `usual` if none is declared."""
     type = None if declared.element_type is None else dtype(declared.element_type)
     shape = declared.shape or ()
     return np.array(number, usual).astype(type or usual).reshape((1,) * len(shape))

@@ -1,4 +1,4 @@
-"""Finds illegal uses of general operators that scatter nodes depend on."""
+"""Finds illegal uses of general operators upstream of scatter nodes; they are reported as file defects."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,7 +13,7 @@ from ir_scatter.ops.general_use import problem
 
 
 def misuses(model: Model, facts: Facts) -> Iterator[FileDefect]:
-    """Yield illegal uses of operators that scatter nodes depend on, judged by propagated shapes and types."""
+    """Yield illegal uses of operators that scatter nodes depend on, by propagated shapes and types."""
     nodes = [*model.find_feeding(facts.propagates)]
     propagated = facts.with_propagation() if nodes and model.domain == OPENVINO else facts
     for node in nodes:
@@ -26,7 +26,7 @@ def misuses(model: Model, facts: Facts) -> Iterator[FileDefect]:
 
 
 def _illegal_slice_axes(model: Model, node: Node, facts: Facts) -> Iterator[str]:
-    """Yield messages about slice and concat axes of a loop's port map that are out of range."""
+    """Yield messages about axes of a loop's port map that are out of range."""
     from ir_scatter.core.dataflow import Repeat  # imported here, as only nodes with bodies need it
 
     try:
@@ -37,19 +37,15 @@ def _illegal_slice_axes(model: Model, node: Node, facts: Facts) -> Iterator[str]
         return
     outer = [port.value for port in node.inputs]
     entries = [
-        ("input", "flows in", outer[inflow.outer], inflow.slice)
-        for inflow in loop.inputs
-        if inflow.outer is not None
+        ("input", outer[inflow.outer], inflow.slice) for inflow in loop.inputs if inflow.outer is not None
     ]
     results = [loop.body.value(output.key) for output in loop.body.outputs]
-    entries += [
-        ("output", "the body gives", results[outflow.inner], outflow.slice) for outflow in loop.outputs
-    ]
-    for side, verb, value, cut in entries:
+    entries += [("output", results[outflow.inner], outflow.slice) for outflow in loop.outputs]
+    for side, value, cut in entries:
         shape = None if value is None or cut is None else facts.shape(value)
         if cut is not None and shape is not None and not -len(shape) <= cut.axis < len(shape):
-            axis = f"axis of an {side} of a port map is {cut.axis}, what {verb} is {show(shape)}"
-            yield f"{axis}, expected one of {counted(len(shape), 'dimension')}"
+            axis = f"axis of an {side} of a port map is {cut.axis}"
+            yield f"{axis}, expected one of {counted(len(shape), 'dimension')} of {show(shape)}"
 
 
 def _use(node: Node, facts: Facts) -> OperatorUse:

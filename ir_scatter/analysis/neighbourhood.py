@@ -15,7 +15,10 @@ MOST_PRODUCERS, MOST_CONSUMERS = 4, 3
 
 
 class Neighbour(NamedTuple):
-    """A producer or consumer of a node, or a graph input, constant or output, with the value between them."""
+    """A producer or consumer of a node, with the value between them.
+
+    It may also be a graph input, a graph output or a constant.
+    """
 
     operator: str
     """The operator type as written; "input", "constant" or "output"; "nothing" for an unconnected input."""
@@ -43,9 +46,9 @@ class Neighbourhood:
 
 
 def neighbourhoods(model: Model, places: Iterable[Location]) -> dict[Location, Neighbourhood]:
-    """Return the neighbourhoods of the nodes at some locations, if only one node has the location.
+    """Return the neighbourhood of the node at each location; locations of several nodes are omitted.
 
-    A node of a function represents all calls; its shapes are those of the first call.
+    For a node of a function, the shapes are those of the first call.
     """
     locations = set(places)
     graphs = [model.graph]

@@ -1,7 +1,7 @@
-"""Finds out where values come from: whether a value is all zeros, or consists of model inputs.
+"""Traces values upstream: proves that a value is all zeros, or that it consists of model inputs.
 
-Inputs of bodies and functions are followed to the values that they receive (`Inflows`), in all iterations of
-a loop.
+Inputs of bodies and functions are traced to the values that they receive in all iterations and calls
+(`Inflows`).
 """
 
 from collections.abc import Callable
@@ -29,12 +29,12 @@ def _row(value: Value) -> tuple[Node, GeneralOp] | None:
 
 
 def no_inflows(_: Value) -> list[Value] | None:
-    """`Inflows` for the main graph: returns [], as its inputs are the inputs of the model."""
+    """Return [] for an input: `Inflows` for the main graph, whose inputs are those of the model."""
     return []
 
 
 def is_all_zeros(facts: Facts, value: Value, inflows: Inflows = no_inflows) -> bool:
-    """Return whether all elements are proven zero: of a constant, a fill, or elements moved from these."""
+    """Return whether all elements are proven zero: they come from zero constants and zero fills only."""
     pending, visited = [value], {value}
     while pending:
         current = pending.pop()
@@ -57,7 +57,7 @@ def _is_zero_fill(facts: Facts, value: Value) -> bool:
 
 
 def _moved_sources(value: Value, inflows: Inflows) -> list[Value] | None:
-    """Return the values whose elements a value consists of, None if it has other elements too."""
+    """Return the values whose elements a value consists of, None if it also has other elements."""
     if value.constant is not None:
         return None
     producer = _row(value)
@@ -77,8 +77,8 @@ def _holds_zeros(facts: Facts, value: Value) -> bool:
 def comes_from_inputs(facts: Facts, value: Value, inflows: Inflows = no_inflows) -> bool:
     """Return whether equal elements of model inputs give equal elements of a value.
 
-    Allowed are moves of elements, concatenation and arithmetic with single numbers, because they treat all
-    elements alike:
+    This is proven through moves of elements, concatenation, and arithmetic with single numbers, as they treat
+    all elements alike:
 
         ids + 1, Reshape (ids), Concat (ids, more_ids)      yes
         TopK (ids), NonZero (mask)                          no: the operator computes new elements
@@ -105,7 +105,7 @@ def comes_from_inputs(facts: Facts, value: Value, inflows: Inflows = no_inflows)
 def _uniform_sources(facts: Facts, value: Value) -> list[Value] | None:
     """Return the inputs whose elements a value moves, or changes all in the same way.
 
-    None if it has others.
+    None if it also has other elements.
     """
     producer = _row(value)
     if producer is None:

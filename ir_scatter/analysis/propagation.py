@@ -1,8 +1,8 @@
-"""Infers shapes and element types from model inputs, constants and attributes, independent of stored ones.
+"""Infers shapes and element types from model inputs, constants and attributes; ignores stored ones.
 
-The shapes and types that an IR stores at ports may be stale: OpenVINO recomputes them. For one value, the
-propagation visits its upstream values back to the model inputs, without recursion, and then infers shapes and
-types forward, through the operators in `ops/general.py`, scatter operators, and bodies.
+The shapes and types that an IR stores at ports may be stale: OpenVINO recomputes them. To infer one value,
+its upstream values are visited back to the model inputs, without recursion. Shapes and types are then
+inferred forward, through the operators in `ops/general.py`, scatter operators, and bodies.
 """
 
 from collections import defaultdict
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 from ir_scatter.core.dataflow import BodyInput, BodySource, Call, Choice, Dataflow, Repeat, Slice
 from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype, from_dtype
 from ir_scatter.core.errors import UnreadableModel
-from ir_scatter.core.model import Model, Node, Value, exactly
+from ir_scatter.core.model import Model, Node, Value, exact_key
 from ir_scatter.core.shapes import (
     LARGEST_DIM,
     UNKNOWN_DIM,
@@ -53,8 +53,8 @@ class ValueInfo(NamedTuple):
     """The inferred shape and element type of a value.
 
     Attributes:
-        revised: the file stores a different shape or type for the value, or for a value upstream.
-        vague: a runtime may infer a more precise shape: the shape depends on numbers that are unknown here.
+        revised: the file stores another shape or type for the value, or for a value upstream.
+        vague: a runtime may infer a more precise shape, as it may know numbers that are unknown here.
     """
 
     shape: Shape = None
@@ -68,7 +68,7 @@ class _Loop(NamedTuple):
 
     Attributes:
         outer: the inputs of the node.
-        carried: for each carried input of the body, its initial value and the body output that replaces it.
+        carried: carried input of the body -> (its initial value, the body output that replaces it).
     """
 
     node: Node
@@ -78,7 +78,10 @@ class _Loop(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """The source of a value inside or after a body: another value, or the slice of it that `loop` cuts."""
+    """The source of a body input, or of an output of a node with bodies.
+
+    It is a value, or the slice of it in `loop`.
+    """
 
     value: Value | None
     slice: Slice | None = None
@@ -88,10 +91,12 @@ class _Part(NamedTuple):
 class Propagation:
     """Infers shapes and element types of the values of one model, each once.
 
-    With `trusts_stored`, the stored shape of a value refines the inferred one if they do not contradict.
-    `numbers` returns the array of a value that is computed from constants. Results inside bodies are valid in
-    every iteration (`bodies` is "always"), for the declared inputs of bodies ("declared"), or in the first
-    iteration ("first").
+    Args:
+        model: the model.
+        numbers: returns the elements of a value that is computed from constants, else None.
+        trusts_stored: whether the stored shape of a value makes the inferred one more precise.
+        bodies: the meaning of results inside bodies: valid in every iteration ("always"), for the declared
+            inputs of the bodies ("declared"), or in the first iteration ("first").
     """
 
     def __init__(
@@ -146,7 +151,7 @@ class Propagation:
         return [] if value.producer is None else [port.value for port in value.producer.inputs if port.value]
 
     def _parts(self, value: Value) -> list[_Part] | None:
-        """Return the sources of a body input or of an output of a node with bodies; None for other values."""
+        """Return the sources of a body input, or of an output of a node with bodies; None for others."""
         if not self._is_bound:
             self._is_bound = True
             graphs = [self._model.graph]
@@ -159,7 +164,7 @@ class Propagation:
         return None if value.producer is None else self._node_outputs.get((value.producer, value.output))
 
     def _bind(self, flow: Dataflow) -> None:
-        """Record the sources of body inputs and of outputs of nodes with bodies."""
+        """Record the sources of body inputs, and of outputs of nodes with bodies."""
         for node in flow.graph.walk(WITH_BODIES):
             if node.graph is not flow.graph:
                 continue
@@ -210,7 +215,7 @@ class Propagation:
             self._body_inputs[inner] = part
 
     def _infer(self, value: Value) -> ValueInfo:
-        """Return the inferred shape and type of a value, refined by stored ones that do not contradict."""
+        """Infer the shape and type of a value; stored ones that do not contradict make them more precise."""
         shape_by_onnx = None if value.constant is not None else _graph_shape(value)
         info = self._propagate(value, shape_by_onnx)
         if shape_by_onnx is not None and agree(info.shape, shape_by_onnx):
@@ -226,7 +231,7 @@ class Propagation:
         return ValueInfo(shape, info.element_type or value.element_type)
 
     def _propagate(self, value: Value, shape_by_onnx: Shape) -> ValueInfo:
-        """Infer the shape and type of a value from its producer or its sources, ignoring the stored ones."""
+        """Infer the shape and type of a value from its producer or its sources, without the stored ones."""
         if value.constant is not None or is_static(shape_by_onnx):
             return ValueInfo(value.shape, value.element_type)
         parts = self._parts(value)
@@ -241,7 +246,7 @@ class Propagation:
         return outputs[value.output] if value.output < len(outputs) else ValueInfo()
 
     def _part_info(self, value: Value, part: _Part) -> ValueInfo:
-        """Return the shape and type that a value has according to one of its sources."""
+        """Return the shape and type of a value by one of its sources."""
         if part.value is None:
             return ValueInfo()
         info, cut, loop = self._infos.get(part.value, ValueInfo()), part.slice, part.loop
@@ -286,10 +291,7 @@ class Propagation:
         return self._carried[loop.node].get(value)
 
     def _carried_fixpoint(self, loop: _Loop) -> Mapping[Value, Shape]:
-        """Return the shapes of all values carried by a loop.
-
-        All None if `_MOST_ROUNDS` rounds are not enough.
-        """
+        """Return the shapes of all values that a loop carries; all None after `_MOST_ROUNDS` rounds."""
         outside = {value: info for value, info in self._infos.items() if value not in loop.carried}
         shapes: dict[Value, Shape] | None = None
         for _ in range(_MOST_ROUNDS):
@@ -315,7 +317,7 @@ class Propagation:
         return dict.fromkeys(loop.carried)
 
     def _trips(self, loop: _Loop) -> Dim:
-        """Return the number of iterations of a loop, as precisely as it is known."""
+        """Return the number of iterations of a loop as a dimension: exact, bounded or unknown."""
         wiring, limits = loop.wiring, list[Dim]()
         if wiring.trips is not None:
             count = self._whole_number(loop.outer[wiring.trips])
@@ -383,12 +385,12 @@ class Propagation:
     def _infer_general(
         self, op: GeneralOp, node: Node, inputs: Sequence[ValueInfo | None]
     ) -> Sequence[ValueInfo]:
-        """Return the shapes and types of a general operator's outputs; the result is cached for equal nodes.
+        """Infer the shapes and types of a general operator's outputs; results are shared by equal nodes.
 
-        Nodes are equal if operator, attributes, input shapes and types are equal, and also the input values
-        that inference has read.
+        Nodes are equal if their operators, attributes, input shapes and input types are equal, and also the
+        input values that the inference has read.
         """
-        inference, attributes = _NodeInference(op, node, inputs, self._numbers), exactly(node.attributes)
+        inference, attributes = _NodeInference(op, node, inputs, self._numbers), exact_key(node.attributes)
         if attributes is None:
             return inference.outputs()
         key = node.domain, node.type, node.opset, attributes, tuple(inputs), inference.count
@@ -404,7 +406,8 @@ class Propagation:
 class _NodeInference:
     """Infers shapes and types of the outputs of one general operator node.
 
-    `read` records the inputs whose numbers were read, with these numbers.
+    Attributes:
+        read: the numbers of the inputs that were read, by port; None for unknown numbers.
     """
 
     def __init__(
@@ -421,7 +424,7 @@ class _NodeInference:
         self._numbers = numbers
 
     def outputs(self) -> list[ValueInfo]:
-        """Return shape and type of each output; if the shape rule gives no shape, only its rank."""
+        """Return the shape and type of each output; only the rank if the shape rule gives no shape."""
         by_rule = self._shapes()
         rank = self._rank() if None in by_rule else None
         by_rank: Shape = None if rank is None else (UNKNOWN_DIM,) * rank
@@ -445,7 +448,7 @@ class _NodeInference:
         return None if numbers is None else [*numbers]
 
     def _shapes(self) -> list[Shape]:
-        """Return the output shapes by the operator's shape rule, which accepts unknown sizes."""
+        """Return the output shapes by the operator's shape rule; None for unknown ones."""
         unknown: list[Shape] = [None] * self.count
         if any(info is not None and info.shape is None for info in self.inputs):
             return unknown
@@ -461,7 +464,7 @@ class _NodeInference:
         return [*[None if shape is None else dims_of(shape) for shape in shapes], *unknown][: self.count]
 
     def _rank(self) -> int | None:
-        """Return the rank of the output if its shape is unknown; None if the rank is unknown too."""
+        """Return the rank of an output whose shape is unknown; None if the rank is unknown too."""
         if self.op.rank is not None:
             return self.op.rank
         for constraint in self.constraints:
@@ -480,7 +483,7 @@ class _NodeInference:
         return None
 
     def _types(self) -> list[ElementType | None]:
-        """Return the element types of the outputs: moved from an input, by the kernel, or by the table."""
+        """Return the element types of the outputs: by a moved input, by the kernel, or by the table."""
         op, unknown = self.op, list[ElementType | None]([None] * self.count)
         types = [None if info is None else info.element_type for info in self.inputs]
         if (op.moves != () and not op.copies) or op.shape is reduction:
@@ -503,7 +506,7 @@ class _NodeInference:
         return [types[0], *unknown[1:]] if op.shape is not None and not op.makes and types else unknown
 
     def _compute(self, *, default_float: bool) -> "Sequence[Array] | None":
-        """Run the kernel on one element per input; f32 or i64 replaces unknown element types."""
+        """Run the kernel on inputs of one element; unknown element types become f32, or i64."""
         import numpy
 
         from ir_scatter.ops import general_kernels
@@ -558,7 +561,7 @@ def _join(infos: Sequence[ValueInfo]) -> ValueInfo:
 
 
 def _graph_shape(value: Value) -> Shape:
-    """Return the shape from the shape inference of the file's format (onnx); None if it has none."""
+    """Return the shape inferred by onnx when the file was read; None in an IR, or if unknown."""
     return None if value.producer is None else value.producer.graph.inferred_shape(value)
 
 

@@ -1,8 +1,8 @@
-"""Bounds of the integers in a value, valid whatever the inputs of the model are.
+"""Bounds of the integers in a value, valid for every input of the model.
 
 Operators that only move elements keep their bounds; others have a rule in their row of `ops/general.py`.
-There is one interval for all elements, or one for each position on the last axis, because the coordinates of
-index tuples are limited by different sizes:
+There is one interval for all elements, or one for each position on the last axis (a *column*), because the
+coordinates of index tuples are limited by different sizes:
 
     Range (0, 8)                      0 to 7
     Concat (row, column), last axis   (0 to 7, 0 to 3): one interval per coordinate
@@ -37,11 +37,12 @@ Columns: TypeAlias = tuple[Interval, ...]
 def bounds_of(facts: Facts, value: Value, count: int | None = 1, *, are_legal: bool = False) -> Columns:
     """Return the bounds of a value: `count` intervals, one for each coordinate of an index tuple.
 
-    With None the result is as precise as possible: one interval for each position on the last axis if they
-    are known, else one for all elements.
-
-    `are_legal` assumes that all indices are legal: a negative one counts from the end, and numbers computed
-    from indices do not overflow.
+    Args:
+        facts: facts about the values of the model.
+        value: the value.
+        count: the number of intervals; None for one interval per column if these are known, else one for all.
+        are_legal: assume that all indices are legal: a negative one counts from the end, and numbers computed
+            from indices do not overflow.
     """
     cache = facts.bounds[are_legal]
 
@@ -63,7 +64,7 @@ def row_of(node: Node | None) -> GeneralOp | None:
 
 
 def _sources(facts: Facts, value: Value) -> list[Value]:
-    """Return the inputs that determine the bounds of a value; none for operators without a bounds rule."""
+    """Return the inputs that determine the bounds of a value."""
     has_bounds = value.constant is None and _type_bounds(facts, value) != (ANY,)
     node = value.producer if has_bounds else None
     op = row_of(node)
@@ -75,9 +76,9 @@ def _sources(facts: Facts, value: Value) -> list[Value]:
 
 
 def _compute(facts: Facts, value: Value, cache: Mapping[Value, Columns | None], are_legal: bool) -> Columns:
-    """Return the bounds of a value from those of its inputs, clipped to its element type.
+    """Compute the bounds of a value from those of its inputs.
 
-    An interval beyond the type may overflow, so it is replaced by the bounds of the type.
+    An interval beyond the element type may overflow, so it is replaced by the bounds of the type.
     """
     type_bounds = _type_bounds(facts, value)
     if type_bounds == (ANY,):
@@ -95,7 +96,7 @@ def _compute(facts: Facts, value: Value, cache: Mapping[Value, Columns | None], 
 def bounds_within_type(
     facts: Facts, value: Value, columns: Columns | None, inputs: Mapping[Value, Columns | None] | None = None
 ) -> Columns:
-    """Return columns clipped to the element type of a value; without columns, those computed from `inputs`.
+    """Return columns limited to the element type of a value; without columns, those computed from `inputs`.
 
     An interval beyond the type may overflow, so it is replaced by the bounds of the type.
     """
@@ -124,7 +125,7 @@ def _type_bounds(facts: Facts, value: Value) -> Columns:
 
 
 def _operator_bounds(facts: Facts, value: Value, cache: Mapping[Value, Columns | None]) -> Columns:
-    """Return the bounds of a constant, or by the rule of the operator that produces a value."""
+    """Return the bounds of a constant, or those by the rule of the producer's operator."""
     array = facts.whole_numbers(value)
     if array is not None:
         return columns_of_array(array)
@@ -173,7 +174,7 @@ def _is_along_last(facts: Facts, node: Node, shape: Shape) -> bool:
 
 
 def _row_sum(columns: Columns, shape: Shape) -> Interval:
-    """Return the bounds of the sum of a row; one interval for all columns counts once per column."""
+    """Return the bounds of the sum of a row; an interval for all columns counts once per column."""
     width = shape[-1] if shape else UNKNOWN_DIM
     if len(columns) == 1 and isinstance(width, int) and width <= _MOST_COLUMNS:
         columns *= width
@@ -185,7 +186,7 @@ def _row_sum(columns: Columns, shape: Shape) -> Interval:
 def _select_bounds(
     facts: Facts, value: Value, cache: Mapping[Value, Columns | None], are_legal: bool
 ) -> Columns | None:
-    """Return the bounds of a Select with a Less as condition, more precise than the union of its branches.
+    """Return the bounds of a Select by a Less, more precise than the union of its branches.
 
     Recognises min, max, clip, and the usual normalisation of negative indices; None for other values:
 
@@ -194,8 +195,8 @@ def _select_bounds(
         Select (c < a, x, a)          a is at most the constant c where it is selected
         Select (a < 0, a + size, a)   a counted from the end
     """
-    choice = None if value.constant is not None else _inputs(value, "Select")
-    compared = None if choice is None else _inputs(choice[0], "Less")
+    choice = None if value.constant is not None else _inputs_of_type(value, "Select")
+    compared = None if choice is None else _inputs_of_type(choice[0], "Less")
     if choice is None or compared is None:
         return None
     _, then, otherwise = choice
@@ -213,7 +214,7 @@ def _select_bounds(
         constant = Interval(int(start.min()), int(start.max()))
         parts = [columns[1], (constant,), cache.get(then) or (ANY,)]
         return tuple([_select_at_most(*part) for part in zip(*_align(parts), strict=True)])
-    terms = _inputs(then, "Add")
+    terms = _inputs_of_type(then, "Add")
     if terms is None or {compared[0], terms[0]} != {otherwise} or end is None or not end.size or end.any():
         return None
     sizes = cache.get(terms[1]) or (ANY,)
@@ -222,7 +223,7 @@ def _select_bounds(
 
 
 def _is_sum_of(value: Value, term: Value) -> bool:
-    return term in (_inputs(value, "Add") or ())
+    return term in (_inputs_of_type(value, "Add") or ())
 
 
 def _select_at_least(numbers: Interval, constant: Interval, replacement: Interval) -> Interval:
@@ -237,10 +238,11 @@ def _select_at_most(numbers: Interval, constant: Interval, replacement: Interval
     return selected.joined(replacement)
 
 
-def _inputs(value: Value, type: str) -> list[Value] | None:
-    """Return the inputs of a value's producer if that has this operator type and all inputs; else None.
+def _inputs_of_type(value: Value, type: str) -> list[Value] | None:
+    """Return the inputs of a value's producer if it has the operator type `type`, else None.
 
-    None if broadcasting does not align the last dimensions, because columns do not correspond then.
+    None also if an input is missing, or if broadcasting does not align the last axes: columns do not
+    correspond then.
     """
     node, op = value.producer, named(type)
     if node is None or find(node.domain, node.type) is not op or not op.aligns_last(node.attributes):
@@ -264,7 +266,7 @@ def _case(*inputs: Interval) -> BoundsCase:
 
 
 def side_by_side(node: Node, inputs: Sequence[Columns], shapes: Sequence[Shape]) -> Columns:
-    """Return the columns of a Concat: those of all inputs along the last axis, else one interval for all."""
+    """Return the columns of a Concat: those of all inputs if it is along the last axis, else one interval."""
     axis = Attributes(node.attributes).integer("axis")
     is_last = axis == -1 or any(shape is not None and len(shape) == axis + 1 for shape in shapes)
     widths = static(tuple([shape[-1] if shape else UNKNOWN_DIM for shape in shapes]))
@@ -276,7 +278,7 @@ def side_by_side(node: Node, inputs: Sequence[Columns], shapes: Sequence[Shape])
 
 
 def _align(inputs: Sequence[Columns]) -> list[Columns]:
-    """Return the same number of columns for each input: one interval for all columns is repeated."""
+    """Return equally many columns for each input; an interval for all columns is repeated."""
     count = max(map(len, inputs))
     if any(len(columns) not in {1, count} for columns in inputs):
         return [(hull(columns),) for columns in inputs]

@@ -1,7 +1,8 @@
-"""Reachability: whether a node is always, maybe (and when) or never computed; which values can be folded.
+"""Finds out whether a node is computed always, sometimes or never, and which values can be folded.
 
-A node is computed if an output of the model depends on it (`UseKind`) and the bodies that contain it run
-(`Barrier`). Runtimes differ in how much of this they detect, and when; this module describes the model only.
+A node is computed if an output of the model depends on it (`UseKind`), and if all bodies around it run. A
+body that may not run is *skippable* (`SkippableBody`). Runtimes differ in how much of this they detect, and
+when; this module describes the model only.
 
     reachability = facts.result_of(reachability_of)
     reachability.reach(node).extent      # ALWAYS, MAYBE or NEVER
@@ -74,27 +75,27 @@ class Extent(StrEnum):
     NEVER = "never"
 
 
-class BarrierKind(Enum):
-    """The reason why a body may not run; the value is the condition under which it runs, for messages."""
+class SkipReason(Enum):
+    """Why a body may not run; the value is the condition under which it runs, for messages."""
 
     NOT_TAKEN = "the branch is taken, which its constant condition rules out"
     NO_TRIPS = "the loop runs, which a constant rules out"
     SKIPPED = "the loop is read, which a condition stored as false rules out"
-    FOLDED_CHOICE = "the branch is taken, by a condition that may be constant"
+    FOLDED_CHOICE = "the branch is taken (its condition may be constant)"
     CHOICE = "the branch is taken"
     TRIPS = "the loop runs"
 
     @property
     def is_certain(self) -> bool:
         """Whether the body is proven never to run."""
-        return self in {BarrierKind.NOT_TAKEN, BarrierKind.NO_TRIPS, BarrierKind.SKIPPED}
+        return self in {SkipReason.NOT_TAKEN, SkipReason.NO_TRIPS, SkipReason.SKIPPED}
 
 
 @dataclass(frozen=True, slots=True)
-class Barrier:
+class SkippableBody:
     """An If or loop that contains a node, and whose body may not run."""
 
-    kind: BarrierKind
+    reason: SkipReason
     node: Node
 
 
@@ -104,17 +105,17 @@ class Reach:
 
     Attributes:
         uses: how the node's outputs are used.
-        barriers: the Ifs and loops that contain it, outermost first.
+        skippable: the Ifs and loops around it whose bodies may not run, outermost first.
     """
 
     uses: UseKind = UseKind.NUMBERS
-    barriers: tuple[Barrier, ...] = ()
+    skippable: tuple[SkippableBody, ...] = ()
 
     @property
     def extent(self) -> Extent:
-        if not self.uses & ~_UNCOMPUTED or any(barrier.kind.is_certain for barrier in self.barriers):
+        if not self.uses & ~_UNCOMPUTED or any(body.reason.is_certain for body in self.skippable):
             return Extent.NEVER
-        return Extent.MAYBE if self.barriers else Extent.ALWAYS
+        return Extent.MAYBE if self.skippable else Extent.ALWAYS
 
     @property
     def is_never(self) -> bool:
@@ -124,7 +125,7 @@ class Reach:
     @property
     def when(self) -> str:
         """The condition under which the node is computed, "the branch is taken"; "" for always and never."""
-        conditions = dict.fromkeys(barrier.kind.value for barrier in self.barriers)
+        conditions = dict.fromkeys(body.reason.value for body in self.skippable)
         return " and ".join(conditions) if self.extent is Extent.MAYBE else ""
 
 
@@ -151,13 +152,13 @@ class _Binding:
 
 @dataclass(frozen=True, slots=True)
 class _Counter:
-    """A body input of a loop that may count iterations.
+    """A body input of a loop that may count iterations, with all values that decide when the loop ends.
 
     Attributes:
         body: the graph of the body.
         start: the value in the first iteration; None for the iteration number, which starts at 0.
         successor: the value in the next iteration; None for the iteration number.
-        trips: the greatest number of iterations; None if only conditions or slices end the loop.
+        trips: the maximum number of iterations; None if only conditions or slices end the loop.
         begins, goes_on: the conditions before the first iteration, and after each.
         cuts: the values that the loop iterates over, with their slices.
     """
@@ -171,14 +172,14 @@ class _Counter:
     goes_on: Value | None
 
 
-_Context: TypeAlias = tuple[str, tuple[Barrier, ...]]
+_Context: TypeAlias = tuple[str, tuple[SkippableBody, ...]]
 """The scope of a graph, as written in the file, and the Ifs and loops around it."""
 
 
 class Reachability:
-    """Reachability of the nodes and folding of the values of one model.
+    """The reach of all nodes and the folding of all values of one model.
 
-    Bodies that cannot be read are treated as if they run.
+    Bodies that cannot be read are assumed to run.
     """
 
     def __init__(self, facts: Facts, main: Dataflow) -> None:
@@ -197,20 +198,24 @@ class Reachability:
         self._by_scope: dict[tuple[str, object], list[Reach]] = {}
         self._copies: dict[tuple[str, object], list[Node]] = {}
         self._folding: dict[Value, Folding] = {}
+        self._needed: dict[Node, list[Value]] = {}
+        """Values besides the results of its bodies without which a loop or an If is not folded. The first
+        condition of a loop with a constant trip count is not one of them: OpenVINO's GPU plugin unrolls the
+        loop whatever that condition is."""
         self._main_inputs = {main.value(input.key) for input in main.inputs}
         flows = self._bind(main)
         roots = [main.value(output.key) for output in main.outputs]
-        self._follow(roots, UseKind.NUMBERS)
-        self._follow_states(flows)
+        self._record_use(roots, UseKind.NUMBERS)
+        self._use_states(flows)
         for flow in flows:
             for node in _nodes_of(flow.graph):
                 if node not in self._node_uses and node.type not in _SINKS:
                     self._node_uses[node] = UseKind.UNREAD
-                    self._follow([*_inputs(node), *self._inside(node)], UseKind.UNREAD)
-        self._note_functions(flows)
+                    self._record_use([*_inputs(node), *self._body_results(node)], UseKind.UNREAD)
+        self._record_functions(flows)
 
     def reach(self, node: Node) -> Reach:
-        """Return the conditions under which a node is computed; for a node of a function, over all calls."""
+        """Return the conditions under which a node is computed; for a node of a function, by any call."""
         if node.graph in self._contexts:
             return Reach(self._node_uses.get(node, UseKind.NUMBERS), self._contexts[node.graph][1])
         calls = self._by_scope.get((node.graph.scope, node.handle), [])
@@ -219,18 +224,18 @@ class Reachability:
         uses = calls[0].uses
         for call in calls:
             uses |= call.uses
-        return Reach(uses, min((call.barriers for call in calls), key=_obstruction))
+        return Reach(uses, min((call.skippable for call in calls), key=_count_skippable))
 
     def copies(self, node: Node) -> list[Node]:
-        """Return the instances of a node at run time: itself, or one per call for a node of a function."""
+        """Return the instances of a node at run time: itself, or one for each call of its function."""
         if node.graph in self._contexts:
             return [node]
         return self._copies.get((node.graph.scope, node.handle), [])
 
     def inflows(self, value: Value) -> list[Value] | None:
-        """Return the values that a body input has in some iteration, as a whole or in slices.
+        """Return the values that a body input receives in the iterations, whole or in slices.
 
-        An empty list for an input of the model; None if the loop itself computes it, or if it is unknown.
+        [] for an input of the model; None if the loop itself computes the value, or if it is unknown.
         """
         if value in self._main_inputs:
             return []
@@ -245,18 +250,19 @@ class Reachability:
             return [binding.outer]
         return None if binding.successor is None else [binding.outer, binding.successor]
 
-    def entry(self, value: Value) -> tuple[Value, BodySource] | None:
-        """Return the value outside of a body that a body input receives first, or a slice of.
+    def outer_source(self, value: Value) -> tuple[Value, BodySource] | None:
+        """Return the value outside of a body from which a body input comes, and the kind of source.
 
-        None for values that are not body inputs, for iteration numbers and for loop conditions.
+        In a loop it is the value of the first iteration. None for values that are not body inputs, for
+        iteration numbers and for loop conditions.
         """
         binding = self._bindings.get(value)
         return None if binding is None or binding.outer is None else (binding.outer, binding.source)
 
     def results(self, value: Value) -> list[Value]:
-        """Return the results of bodies that an output of an If, a loop or a function call may be equal to.
+        """Return the values inside bodies from which an output of an If, a loop or a function call comes.
 
-        An empty list for other values, and for outputs that concatenate all iterations.
+        [] for other values, and for outputs that concatenate all iterations.
         """
         key = None if value.producer is None else (value.producer, value.output)
         return [] if key is None or key in self._stacked else self._results.get(key, [])
@@ -279,14 +285,13 @@ class Reachability:
         return self._weakest(_inputs(node))
 
     def counted_numbers(self, value: Value, reader: Graph) -> list[tuple[int, str]]:
-        """Return (number, iteration) pairs: values that a body input certainly has when `reader` reads it.
+        """Return (number, iteration) pairs: numbers that a body input certainly has when `reader` reads it.
 
         The input counts iterations, or starts with a constant and changes by a constant in each iteration.
-        `reader` must run in each iteration. The "last" iteration is known if constants alone end the loop, or
-        a comparison of this number with a constant:
+        `reader`, a graph, must run in each iteration. The "last" iteration is known if constants alone end
+        the loop, or a comparison of this number with a constant:
 
             i = 0; while i < 10: Body (i); i = i + 3      (0, "first"), (9, "last")
-
         """
         counter = self._counters.get(value)
         if counter is None or not self._is_always_within(reader, counter.body):
@@ -311,10 +316,7 @@ class Reachability:
         return contexts[0] is not None and contexts[1] is not None and contexts[0][1] == contexts[1][1]
 
     def _increment(self, value: Value, successor: Value) -> float | None:
-        """Return the constant that each loop iteration adds to a carried value.
-
-        None if it does not add a constant.
-        """
+        """Return the constant that each iteration adds to a carried value; None if it adds no constant."""
         node = self._original(successor).producer
         op = None if node is None or node.bodies else find(node.domain, node.type)
         if node is None or op is None or len(node.inputs) != 2:
@@ -328,7 +330,7 @@ class Reachability:
         return None
 
     def _original(self, value: Value) -> Value:
-        """Return the value that a value copies, through operators that keep elements and element type."""
+        """Return the value of which a value is a copy, with the same elements and element type."""
         while value.constant is None and value.producer is not None and not value.producer.bodies:
             node = value.producer
             op = find(node.domain, node.type)
@@ -339,7 +341,7 @@ class Reachability:
         return value
 
     def _count(self, counter: _Counter, value: Value, start: int, increment: int) -> int | None:
-        """Return the number of iterations of a loop that runs at least once, None if it is unknown."""
+        """Return the number of iterations of a loop; None if it is unknown, or may be 0."""
         limits = [self._part_count(value, cut) for value, cut in counter.cuts]
         if counter.trips is not None:
             number = self._number(counter.trips)
@@ -389,7 +391,7 @@ class Reachability:
         return 1 + -(-missing // increment) if increment > 0 else inf
 
     def _is_true(self, value: Value | None) -> bool:
-        """Return whether a condition is always true: a constant, or one that a loop passes on unchanged."""
+        """Return whether a condition is always true: a true constant, maybe carried unchanged by a loop."""
         visited = set[Value]()
         while value is not None and value not in visited:
             visited.add(value)
@@ -421,7 +423,7 @@ class Reachability:
     # Bodies
 
     def _bind(self, main: Dataflow) -> list[Dataflow]:
-        """Record inputs, outputs and barriers of all bodies; return the main graph and all bodies."""
+        """Record inputs, outputs and skippable bodies of all graphs; return the main graph and all bodies."""
         flows, pending = list[Dataflow](), [main]
         self._contexts[main.graph] = main.graph.scope, ()
         while pending:
@@ -445,7 +447,7 @@ class Reachability:
         if isinstance(nested, Repeat):
             body = nested.body
             results = [body.value(output.key) for output in body.outputs]
-            barrier, trips = self._loop_barrier(nested, node, argument), argument(nested.trips)
+            reason, trips = self._loop_skip_reason(nested, node, argument), argument(nested.trips)
             has_constant_count = trips is not None and self._number(trips) is not None
             for input, inflow in zip(body.inputs, nested.inputs, strict=True):
                 value = body.value(input.key)
@@ -453,23 +455,25 @@ class Reachability:
                 self._carried.setdefault(node, []).append(successor)
                 if value is not None:
                     # OpenVINO unrolls a loop with a constant trip count, whatever its first condition
-                    is_counted = barrier is not BarrierKind.TRIPS or has_constant_count
+                    is_counted = reason is not SkipReason.TRIPS or has_constant_count
                     binding = _Binding(argument(inflow.outer), inflow.source, successor, is_counted)
                     self._bindings[value] = binding
-                    self._note_counter(value, binding, body.graph, nested, argument, results)
+                    self._record_counter(value, binding, body.graph, nested, argument, results)
             for place, outflow in enumerate(nested.outputs):
-                self._note_result(node, place, results[outflow.inner])
+                self._record_result(node, place, results[outflow.inner])
                 if outflow.slice is not None:
                     self._stacked.add((node, place))
             controls = [argument(nested.trips), argument(nested.condition)]
             controls.append(None if nested.goes_on is None else results[nested.goes_on])
+            needed = controls[::2] if has_constant_count else controls
+            self._needed[node] = [value for value in needed if value is not None]
             self._conditions[node] = [value for value in controls if value is not None]
-            self._enter(flow, node, body, barrier)
+            self._enter(flow, node, body, reason)
             yield body
             return
         calls = nested.branches if isinstance(nested, Choice) else {None: nested}
         condition = argument(nested.condition) if isinstance(nested, Choice) else None
-        self._conditions[node] = [] if condition is None else [condition]
+        self._conditions[node] = self._needed[node] = [] if condition is None else [condition]
         for truth, call in calls.items():
             body = call.body
             for input, number in zip(body.inputs, call.inputs, strict=True):
@@ -477,13 +481,13 @@ class Reachability:
                 if value is not None:
                     self._bindings[value] = _Binding(argument(number), BodySource.WHOLE)
             for place, inner in enumerate(call.outputs):
-                self._note_result(node, place, body.value(body.outputs[inner].key))
+                self._record_result(node, place, body.value(body.outputs[inner].key))
             self._enter(
-                flow, node, body, None if truth is None else self._branch_barrier(condition, truth=truth)
+                flow, node, body, None if truth is None else self._branch_skip_reason(condition, truth=truth)
             )
             yield body
 
-    def _note_counter(
+    def _record_counter(
         self,
         value: Value,
         binding: _Binding,
@@ -506,56 +510,59 @@ class Reachability:
             successor = binding.successor if is_carried else None
             self._counters[value] = _Counter(body, outer, successor, trips, present, begins, goes_on)
 
-    def _note_result(self, node: Node, place: int, value: Value | None) -> None:
+    def _record_result(self, node: Node, place: int, value: Value | None) -> None:
         results = self._results.setdefault((node, place), [])
         if value is not None:
             results.append(value)
 
-    def _enter(self, flow: Dataflow, node: Node, body: Dataflow, kind: BarrierKind | None) -> None:
-        """Record the scope of a body, with functions as written in the file, and its barriers."""
-        scope, barriers = self._contexts[flow.graph]
+    def _enter(self, flow: Dataflow, node: Node, body: Dataflow, reason: SkipReason | None) -> None:
+        """Record the scope of a body and the skippable bodies around it.
+
+        The scope of a function is written as in the file, the same for all calls.
+        """
+        scope, skippable = self._contexts[flow.graph]
         is_function = body.graph.scope.startswith(flow.graph.scope) and node.domain not in {"", OPENVINO}
         written = f"{body.graph.name}/" if is_function else scope + body.graph.scope[len(flow.graph.scope) :]
-        more = () if kind is None else (Barrier(kind, node),)
-        self._contexts[body.graph] = written, (*barriers, *more)
+        more = () if reason is None else (SkippableBody(reason, node),)
+        self._contexts[body.graph] = written, (*skippable, *more)
 
     def _number(self, value: Value | None) -> float | None:
-        """Return the number of a one-element constant, followed through body inputs; None if unknown."""
+        """Return the number of a one-element constant, also behind body inputs; None if unknown."""
         while value is not None and value in self._bindings:
             binding = self._bindings[value]
             value = binding.outer if binding.source is BodySource.WHOLE else None
         array = None if value is None else self._facts.array(value)
         return float(array.reshape(-1)[0]) if array is not None and array.size == 1 else None
 
-    def _branch_barrier(self, condition: Value | None, *, truth: bool) -> BarrierKind | None:
+    def _branch_skip_reason(self, condition: Value | None, *, truth: bool) -> SkipReason | None:
         """Return why the branch for `truth` may not be taken; None if it always is."""
         number = self._number(condition)
         if number is not None:
-            return None if bool(number) is truth else BarrierKind.NOT_TAKEN
+            return None if bool(number) is truth else SkipReason.NOT_TAKEN
         is_fed = condition is None or self.folding(condition) is Folding.NO
-        return BarrierKind.CHOICE if is_fed else BarrierKind.FOLDED_CHOICE
+        return SkipReason.CHOICE if is_fed else SkipReason.FOLDED_CHOICE
 
-    def _loop_barrier(
+    def _loop_skip_reason(
         self, loop: Repeat, node: Node, argument: Callable[[int | None], Value | None]
-    ) -> BarrierKind | None:
-        """Return why the body of a loop may not run, None if it runs at least once.
+    ) -> SkipReason | None:
+        """Return why the body of a loop may not run; None if it runs at least once.
 
         A loop without a trip count iterates over slices of an input; runtimes refuse empty ones.
         """
         trips, condition = argument(loop.trips), argument(loop.condition)
         count = None if trips is None else self._number(trips)
         if node.domain != OPENVINO and self._is_stored_false(condition):
-            return BarrierKind.SKIPPED
+            return SkipReason.SKIPPED
         if count is not None and (count == 0 or (count < 0 and node.domain != OPENVINO)):
-            return BarrierKind.NO_TRIPS
+            return SkipReason.NO_TRIPS
         begins = None if condition is None else self._number(condition)
         if begins == 0:
-            return BarrierKind.NO_TRIPS
+            return SkipReason.NO_TRIPS
         is_certain = (trips is None or count is not None) and (condition is None or begins is not None)
-        return None if is_certain else BarrierKind.TRIPS
+        return None if is_certain else SkipReason.TRIPS
 
     def _is_stored_false(self, value: Value | None) -> bool:
-        """Return whether a condition is a constant false of the same graph, or an Identity of one."""
+        """Return whether a condition is false: a constant of the same graph, or an Identity of one."""
         while value is not None and value.constant is None and value.producer is not None:
             node = value.producer
             if find(node.domain, node.type) is not named("Identity") or not node.inputs:
@@ -567,8 +574,8 @@ class Reachability:
 
     # Uses
 
-    def _follow(self, values: Iterable[Value | None], use: UseKind) -> None:
-        """Record a use (shape, numbers, ...) of values, and the resulting uses of all values upstream."""
+    def _record_use(self, values: Iterable[Value | None], use: UseKind) -> None:
+        """Record a kind of use of values, and the resulting uses of all values upstream."""
         self._pending += [(value, use) for value in values if value is not None]
         while self._pending:
             value, uses = self._pending.pop()
@@ -580,8 +587,11 @@ class Reachability:
             for bit in new:
                 self._pending += self._upstream(value, bit)
 
-    def _follow_states(self, flows: Sequence[Dataflow]) -> None:
-        """Propagate the uses of values assigned to states: as numbers if an output depends on the state."""
+    def _use_states(self, flows: Sequence[Dataflow]) -> None:
+        """Record the uses of values that are assigned to states.
+
+        They are used as numbers if an output of the model depends on the state.
+        """
         sinks = [sink for flow in flows for sink in _nodes_of(flow.graph, _SINKS)]
         readers = [node for flow in flows for node in _nodes_of(flow.graph, _READERS)]
         while sinks:
@@ -592,11 +602,11 @@ class Reachability:
             if not reached:
                 break
             sinks = [sink for sink in sinks if sink not in reached]
-            self._follow([value for sink in reached for value in _inputs(sink)], UseKind.NUMBERS)
-        self._follow([value for sink in sinks for value in _inputs(sink)], UseKind.STATE)
+            self._record_use([value for sink in reached for value in _inputs(sink)], UseKind.NUMBERS)
+        self._record_use([value for sink in sinks for value in _inputs(sink)], UseKind.STATE)
 
     def _upstream(self, value: Value, use: UseKind) -> Iterator[tuple[Value, UseKind]]:
-        """Yield the values directly upstream of a value that is used in the way `use`, with their own use."""
+        """Yield the direct sources of a value with a kind of use, and the resulting kind for each."""
         if use is UseKind.NUMBERS and element_count(self._facts.shape(value)) == 0:
             use = UseKind.SHAPE  # the value has no elements
         binding, node = self._bindings.get(value), value.producer
@@ -620,13 +630,13 @@ class Reachability:
         for source in _inputs(node):
             yield source, self._use_of_input(node, source, use)
 
-    def _inside(self, node: Node) -> Iterator[Value]:
+    def _body_results(self, node: Node) -> Iterator[Value]:
         """Yield the results of the bodies of a node (If, loop or function call)."""
         for place in range(len(node.outputs)):
             yield from self._results.get((node, place), ())
 
     def _use_of_input(self, node: Node, source: Value, use: UseKind) -> UseKind:
-        """Return how an input of a node is used (shape, numbers, ...), given the use of the node's output."""
+        """Return the kind of use of a node's input, given that of the node's output."""
         if use & (_UNCOMPUTED | UseKind.INFERRED_SHAPE):
             return use
         if use is UseKind.STATE:
@@ -673,21 +683,21 @@ class Reachability:
             pending += _inputs(node) if place is None else _inputs(node)[place : place + 1]
         return True
 
-    def _note_functions(self, flows: Sequence[Dataflow]) -> None:
-        """Record the nodes of functions by their place in the file, because each call has separate nodes."""
+    def _record_functions(self, flows: Sequence[Dataflow]) -> None:
+        """Record the nodes of functions by their place in the file, as each call has nodes of its own."""
         for flow in flows:
-            scope, barriers = self._contexts[flow.graph]
+            scope, skippable = self._contexts[flow.graph]
             if scope == flow.graph.scope:
                 continue
             for node in _nodes_of(flow.graph):
-                reach = Reach(self._node_uses.get(node, UseKind.UNREAD), barriers)
+                reach = Reach(self._node_uses.get(node, UseKind.UNREAD), skippable)
                 self._by_scope.setdefault((scope, node.handle), []).append(reach)
                 self._copies.setdefault((scope, node.handle), []).append(node)
 
     # Folding
 
     def _sources(self, value: Value) -> list[Value]:
-        """Return the values that must be computable before a run for this value to be."""
+        """Return the values from which a value is folded."""
         binding, node = self._bindings.get(value), value.producer
         if value.constant is not None:
             return []
@@ -695,11 +705,11 @@ class Reachability:
             return [] if binding.outer is None else [binding.outer]
         if node is None:
             return []
-        results = self._results.get((node, value.output), [])
-        return [*_inputs(node), *results]
+        results = self._results.get((node, value.output))
+        return _inputs(node) if results is None else [*self._needed.get(node, ()), *results]
 
     def _fold(self, value: Value) -> Folding:
-        """Return whether a value can be computed before the model runs, given that of its sources."""
+        """Return whether a value can be computed before the model runs, given the folding of its sources."""
         binding, node = self._bindings.get(value), value.producer
         if value.constant is not None:
             return Folding.YES
@@ -752,7 +762,7 @@ def reachability_of(facts: Facts) -> Reachability | None:
 
 
 def _nodes_of(graph: Graph, types: frozenset[str] | None = None) -> Iterator[Node]:
-    """Yield the nodes of a graph, without those in bodies."""
+    """Yield the nodes of a graph, without those in its bodies."""
     return (node for node in graph.walk(types) if node.graph is graph)
 
 
@@ -769,9 +779,6 @@ def _at_most_maybe(folding: Folding) -> Folding:
     return min(folding, Folding.MAYBE, key=_STRENGTH.index)
 
 
-def _obstruction(barriers: Sequence[Barrier]) -> int:
-    """Return a sort key: how many barriers (Ifs, loops) may keep a node from running.
-
-    Certain ones count twice.
-    """
-    return sum(2 if barrier.kind.is_certain else 1 for barrier in barriers)
+def _count_skippable(skippable: Sequence[SkippableBody]) -> int:
+    """Return the number of skippable bodies, as a sort key; bodies that never run count twice."""
+    return sum(2 if body.reason.is_certain else 1 for body in skippable)

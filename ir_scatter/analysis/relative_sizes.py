@@ -4,8 +4,8 @@
     Add (n, 1)                       that size plus 1
     Concat (n, [3])                  that size, and the constant 3
 
-Two sizes are equal if they are the same dimension of the same value, also through operators that keep its
-shape. Two inputs with the same dimension symbol are not enough: runtimes accept different sizes for them.
+Two sizes are equal if they belong to the same dimension of the same value, or of values that have its shape.
+Equal dimension symbols of two inputs are not enough: runtimes accept different sizes for them.
 """
 
 from collections.abc import Callable
@@ -35,7 +35,7 @@ LARGE = 1 << 30
 
 
 class DimSize(NamedTuple):
-    """The size of dimension `axis` of a value, named by the most upstream value with this dimension."""
+    """The size of dimension `axis` of a value: the most upstream value with this dimension."""
 
     value: Value
     axis: int
@@ -61,7 +61,7 @@ class SizeTerms(NamedTuple):
 
 
 class RelativeSizes:
-    """Computes which values of a model are the size of a dimension plus a constant.
+    """Finds the values of a model whose elements are the size of a dimension plus a constant.
 
     `facts.result_of(RelativeSizes)` creates it once for each model.
     """
@@ -74,7 +74,7 @@ class RelativeSizes:
         self._nested = 0
 
     def size(self, number: int) -> DimSize:
-        """Return the size with an id of `SizeTerms.sizes`, from 1 on."""
+        """Return the size with an id of `SizeTerms.sizes`; ids count from 1."""
         return self._sizes[number - 1]
 
     def dim(self, size: DimSize) -> Dim:
@@ -84,13 +84,13 @@ class RelativeSizes:
         return shape[size.axis]
 
     def terms(self, value: Value) -> SizeTerms | None:
-        """Return the terms of all elements of a value, None if any of them is unknown."""
+        """Return all elements of a value as size plus constant, None if any of them is unknown."""
         if value not in self._terms:
             follow(value, self._terms, self._sources, self._make, _MOST_VISITED)
         return self._terms.get(value)
 
     def scalar(self, value: Value | None) -> tuple[DimSize | None, int] | None:
-        """Return (size, offset) of a one-element value, with size None for a constant; None if unknown."""
+        """Return (size, offset) of a one-element value, with None as size of a constant; None if unknown."""
         terms = None if value is None else self.terms(value)
         if terms is None or terms.sizes.size != 1:
             return None
@@ -98,7 +98,7 @@ class RelativeSizes:
         return self.size(number) if number else None, int(terms.offsets.item())
 
     def size_of(self, value: Value, axis: int) -> Relative | None:
-        """Return a dimension in terms of its most upstream dimension; None if the rank is unknown."""
+        """Return a size as the most upstream size plus a constant; None if the rank is unknown."""
         for _ in range(_MOST_VISITED):
             shape = self._facts.shape(value)
             if shape is None or axis >= len(shape):
@@ -114,10 +114,10 @@ class RelativeSizes:
         return self._requested_size(value, axis) or Relative(DimSize(value, axis), 0)
 
     def _place_upstream(self, value: Value, from_end: int) -> tuple[Value, int] | None:
-        """Return the (input, axis) from which an elementwise node's output gets one of its dimensions.
+        """Return the (input, axis) of an elementwise node from which an output dimension comes.
 
-        `from_end` is the number of that dimension, negative: -1 is the last axis. None if several inputs may
-        give the dimension.
+        `from_end` is the number of the output dimension: -1 is the last axis. None if several inputs may give
+        it.
         """
         node, op = _producer(value)
         if node is None or op is None or not op.aligns_last(node.attributes):
@@ -132,7 +132,7 @@ class RelativeSizes:
         return places[0] if len(places) == 1 else None
 
     def _requested_size(self, value: Value, axis: int) -> Relative | None:
-        """Return the size that the shape input of a fill or Broadcast requests for a dimension.
+        """Return the size of an output dimension as given by the shape input of a fill or Broadcast.
 
         None if it is not relative to a size, or if the broadcast data may determine the dimension.
         """
@@ -165,7 +165,7 @@ class RelativeSizes:
         from_end = axis - len(output or ())
         return data is not None and output is not None and (-from_end > len(data) or data[from_end] == 1)
 
-    def counts(self, value: Value) -> bool:
+    def holds_sizes(self, value: Value) -> bool:
         """Return whether the element type of a value is wide enough for realistic sizes."""
         type = self._facts.element_type(value)
         return type is not None and type.kind == "signed" and type.bits >= _LEAST_BITS
@@ -173,7 +173,7 @@ class RelativeSizes:
     def _sources(self, value: Value) -> list[Value]:
         """Return the inputs that determine the terms of a value."""
         node, op = _producer(value)
-        if node is None or op is None or op.reads_shapes_only or not self.counts(value):
+        if node is None or op is None or op.reads_shapes_only or not self.holds_sizes(value):
             return []
         if self._facts.array(value) is not None:
             return []
@@ -186,8 +186,8 @@ class RelativeSizes:
         return [value for value in values if value is not None]
 
     def _make(self, value: Value) -> SizeTerms | None:
-        """Return the terms (size plus constant) of a value's elements, computed from those of its inputs."""
-        if not self.counts(value):
+        """Compute the elements of a value as size plus constant, from those of its inputs."""
+        if not self.holds_sizes(value):
             return None
         array = self._facts.whole_numbers(value)
         if array is not None:
@@ -224,11 +224,11 @@ class RelativeSizes:
             relative = None if isinstance(dim, int) else self.size_of(source, axis)
             if relative is None and not isinstance(dim, int):
                 return None
-            sizes.append(0 if relative is None else self._number(relative.size))
+            sizes.append(0 if relative is None else self._id_of(relative.size))
             offsets.append(dim if isinstance(dim, int) else relative.offset if relative else 0)
         return _within_limits(numpy.array(sizes, numpy.int64), numpy.array(offsets, numpy.int64))
 
-    def _number(self, size: DimSize) -> int:
+    def _id_of(self, size: DimSize) -> int:
         """Return the id of a size, a new one for a new size."""
         if size not in self._numbers:
             self._sizes.append(size)
@@ -240,7 +240,7 @@ class RelativeSizes:
     ) -> SizeTerms | None:
         """Return the terms of a node that only moves elements, by moving ids and offsets in the same way.
 
-        An element that comes from no input (0 for a Gather out of range) is a constant.
+        An element that comes from no input, such as the 0 of a Gather out of range, is a constant.
         """
 
         def move(pick: "Callable[[SizeTerms], Array]") -> "Array | None":
@@ -261,13 +261,16 @@ class RelativeSizes:
 
 
 def _producer(value: Value) -> tuple[Node | None, GeneralOp | None]:
-    """Return a value's producer and its table row; None for constants, inputs and nodes with bodies."""
+    """Return the producer of a value and its table row; None for either that is missing.
+
+    Constants and model inputs have no producer, nodes with bodies no row.
+    """
     node = None if value.constant is not None or value.is_input else value.producer
     return node, None if node is None or node.bodies else find(node.domain, node.type)
 
 
 def _compute(node: Node, op: GeneralOp, inputs: "list[Array | None]") -> "tuple[Array, ...] | None":
-    """Run the kernel of a node; None if there is no kernel for these inputs."""
+    """Run the kernel of a node; None if there is none for these inputs."""
     from ir_scatter.ops import general_kernels
 
     if find_analysed(node.domain, node.type) is None:
@@ -287,7 +290,7 @@ def _compute(node: Node, op: GeneralOp, inputs: "list[Array | None]") -> "tuple[
 
 
 def _add_terms(op: GeneralOp, left: SizeTerms, right: SizeTerms) -> SizeTerms | None:
-    """Return the sum or difference of terms if it has at most one size: n + 1 and n - n, but not n + m."""
+    """Return the sum or difference of terms; None if it has two sizes, as in n + m."""
     import numpy
 
     try:

@@ -1,7 +1,7 @@
-"""Finds sizes that dynamic dimensions must have, because the other inputs of a node require them.
+"""Finds sizes that dynamic dimensions must have, because other inputs of a node require them.
 
-data [N, 5], indices 0 to 8         N must be 9 or more
-indices [1, 1], updates [batch, 1]  batch must be 1
+    data [N, 5], indices 0 to 8         N must be 9 or more
+    indices [1, 1], updates [batch, 1]  batch must be 1
 
 Two nodes may require contradicting sizes of one dimension: then no input of the model is legal.
 """
@@ -20,7 +20,10 @@ from ir_scatter.ops.spec import Layout, Role
 
 
 class Requirement(NamedTuple):
-    """The required size of one dimension of an input, with the reason: "indices hold 8"."""
+    """A required size of one dimension of an input, and the reason: "indices hold 8".
+
+    Without `is_exact`, a larger size is legal too.
+    """
 
     role: Role
     dim: int
@@ -39,9 +42,9 @@ class Requirement(NamedTuple):
 
 
 class _Demand(NamedTuple):
-    """A required size, expressed for a dimension of an upstream value.
+    """A requirement, converted to the upstream dimension from which the input's dimension is computed.
 
-    That dimension must be the required size minus `offset`, or at least that.
+    The input's dimension is the upstream one plus `offset`.
     """
 
     scatter: ScatterNode
@@ -60,16 +63,17 @@ class _Demand(NamedTuple):
         return (is_exact and self.size < demand.size) or (is_demand_exact and demand.size < self.size)
 
     def applies_with(self, demand: "_Demand") -> bool:
-        """Return whether the node of this demand runs whenever the node of another demand runs."""
+        """Return whether the node of this demand runs whenever the node of `demand` runs."""
         node, reach = self.scatter.node, self.scatter.reach
-        is_within = node.graph is demand.scatter.node.graph or not reach.barriers
+        is_within = node.graph is demand.scatter.node.graph or not reach.skippable
         return node is not demand.scatter.node and is_within and not reach.is_never
 
 
 def contradictions(model: Model, facts: Facts) -> Iterator[FileDefect]:
-    """Yield nodes whose required size contradicts that of an earlier node for the same dimension of a value.
+    """Yield a defect for each node that requires another size of a dimension than an earlier node.
 
-    Equal dimension symbols of two inputs are not enough: runtimes accept different sizes for them.
+    Both must require it of the same dimension of the same value. Equal dimension symbols of two inputs are
+    not enough: runtimes accept different sizes for them.
     """
     demands: dict[DimSize, list[_Demand]] = {}
     reported = set[tuple[str, str]]()
@@ -96,7 +100,7 @@ def contradictions(model: Model, facts: Facts) -> Iterator[FileDefect]:
 
 
 def _contradiction(demand: _Demand, earlier: _Demand) -> FileDefect | None:
-    """Return the finding about two contradicting demands; None if the second node never runs."""
+    """Return the defect for two contradicting demands; None if the node of the second never runs."""
     scatter, requirement, first = demand.scatter, demand.requirement, earlier.requirement
     node, condition = scatter.node, scatter.reach.when
     if scatter.reach.is_never:
@@ -133,7 +137,7 @@ def least_sizes(scatter: ScatterNode) -> Iterator[Requirement]:
     for number in range(columns.shape[1]):
         dim, low, high = first + number, int(columns[:, number].min()), int(columns[:, number].max())
         size, index = max((high + run, high), (-low if scatter.wraps else 0, low))
-        name = _name(scatter, Role.DATA, dim, data[dim])
+        name = _dimension_name(scatter, Role.DATA, dim, data[dim])
         if name and size > 1 and lowest(data[dim]) < size and agree_dims(data[dim], Bounds(size)):
             reason = f"indices hold {index}"
             if run > 1:
@@ -142,7 +146,7 @@ def least_sizes(scatter: ScatterNode) -> Iterator[Requirement]:
 
 
 def _run_length(scatter: ScatterNode) -> int:
-    """Return the least number of positions that an index writes: the length of updates in a cache, else 1."""
+    """Return the least number of positions that one index writes: for a cache, the length of updates."""
     updates, data, axis = scatter.updates, scatter.data_shape, scatter.axis
     if scatter.spec.layout is not Layout.SEQUENCE or updates is None or axis is None or data is None:
         return 1
@@ -153,8 +157,8 @@ def _run_length(scatter: ScatterNode) -> int:
 def fixed_sizes(scatter: ScatterNode) -> Iterator[Requirement]:
     """Yield the sizes that static dimensions of one input require of dynamic dimensions of another.
 
-    A dimension without a symbol may be dynamic only because shape inference could not compute it, so that it
-    always has the required size. It is reported only if constant indices require the size.
+    A dynamic dimension without a symbol may always have the required size: shape inference may only have
+    failed to compute it. It is reported only if constant indices require the size.
     """
     expected, updates = scatter.expected_updates(), scatter.updates.shape if scatter.updates else None
     if updates is None or len(expected) != 1 or expected[0] is None or len(updates) != len(expected[0]):
@@ -168,13 +172,13 @@ def fixed_sizes(scatter: ScatterNode) -> Iterator[Requirement]:
         else:
             continue
         is_from_constant = scatter.has_constant_indices and source_of_dim(scatter, at)[0] is Role.INDICES
-        name = _name(scatter, role, place, dynamic)
+        name = _dimension_name(scatter, role, place, dynamic)
         if name and (dynamic.symbol or is_from_constant):
             yield Requirement(role, place, name, size, True, reason)
 
 
 def source_of_dim(scatter: ScatterNode, at: int) -> tuple[Role, int]:
-    """Return the (input, dimension) that gives dimension `at` of updates, by the formula of the layout."""
+    """Return the (input, dimension) that gives dimension `at` of updates, by the operator's shape formula."""
     layout, rank = scatter.spec.layout, len(scatter.indices_shape or ())
     if layout is Layout.ELEMENTS:
         return Role.INDICES, at
@@ -187,12 +191,11 @@ def source_of_dim(scatter: ScatterNode, at: int) -> tuple[Role, int]:
     return Role.DATA, at if at < axis or layout is Layout.SEQUENCE else at - rank + 1
 
 
-def _name(scatter: ScatterNode, role: Role, at: int, dim: Dim) -> str:
-    """Return the name of a dynamic dimension in messages.
+def _dimension_name(scatter: ScatterNode, role: Role, at: int, dim: Dim) -> str:
+    """Return the name of a dynamic dimension for messages; "" if callers may be unable to choose its size.
 
-    "" if it may be dynamic only for lack of shape inference.
-
-    OpenVINO infers all shapes that it stores. In ONNX only a symbol marks a size that callers choose.
+    OpenVINO infers all shapes that it stores, so a dynamic one can be chosen. In ONNX only a symbol shows
+    that.
     """
     if isinstance(dim, int):
         return ""

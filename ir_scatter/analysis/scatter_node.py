@@ -1,4 +1,4 @@
-"""A scatter node of a model, with its inputs by role and derived facts."""
+"""A scatter node of a model, with its inputs by role and the facts derived from them."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class Operand:
-    """A connected input of a scatter node, with its port name, inferred shape and type."""
+    """A connected input of a scatter node, with its port and its inferred shape and type."""
 
     port: Port
     index: int
@@ -50,7 +50,7 @@ def scatter_nodes(graph: Graph | Model, facts: Facts) -> Iterator["ScatterNode"]
 
 
 class ScatterNode:
-    """A scatter node with the specification of its type and opset, and the facts proven about its values."""
+    """A scatter node, the specification of its operator version, and derived facts about its values."""
 
     def __init__(self, node: Node, lookup: Lookup, facts: Facts) -> None:
         self.node = node
@@ -59,10 +59,7 @@ class ScatterNode:
 
     @property
     def spec(self) -> OpSpec:
-        """The specification of the operator; None if the opset lacks it.
-
-        Then only opset rules check the node.
-        """
+        """The specification of the operator version; the opset must contain the operator."""
         assert self.lookup.spec is not None
         return self.lookup.spec
 
@@ -95,7 +92,7 @@ class ScatterNode:
 
     @property
     def refuses_types(self) -> bool:
-        """Whether a runtime refuses the model if the stored element type of a node output is wrong."""
+        """Whether runtimes refuse the model if the stored element type of an output is wrong."""
         return self.node.graph.refuses_types
 
     @cached_property
@@ -124,7 +121,7 @@ class ScatterNode:
 
     @cached_property
     def few_indices(self) -> list[int] | None:
-        """A short list of constant indices, read without NumPy; None for all other indices."""
+        """The constant indices if they are few, read without importing NumPy; None otherwise."""
         value = self._value(Role.INDICES)
         return None if value is None else self.facts.numbers(value)
 
@@ -138,13 +135,13 @@ class ScatterNode:
 
     @cached_property
     def index_array(self) -> "Array | None":
-        """The indices, if they can be computed from constants and are integers."""
+        """The integer indices, if they can be computed from constants; else None."""
         value = self._value(Role.INDICES)
         return None if value is None else self.facts.whole_numbers(value)
 
     @cached_property
     def written_axis(self) -> int | None:
-        """The axis as written, possibly negative; None if it is not constant."""
+        """The axis as the model gives it, maybe negative; None if it is not constant."""
         source = self.spec.axis
         if source is not None and source.attribute is not None:
             value = self.attribute(source.attribute)
@@ -202,18 +199,14 @@ class ScatterNode:
     def limits(self) -> list[int | None] | None:
         """The sizes of data that limit constant indices, one per coordinate.
 
-        For a cache, the number of start positions.
-
-        None if indices are not constant, or if the ranks do not match, so that there are no targets.
+        For a cache it is the number of start positions. None if indices are not constant, or if the ranks do
+        not fit, so that there are no targets.
         """
         shape = static(self.indices_shape)
         return None if not self.has_constant_indices or shape is None else self._sizes(shape)
 
     def _sizes(self, shape: tuple[Dim, ...]) -> list[int | None] | None:
-        """Return the sizes that limit indices of this shape.
-
-        None if the shapes do not determine the targets.
-        """
+        """Return the sizes that limit indices of a shape; None if the shapes do not determine the targets."""
         layout, data, run = self.spec.layout, self.data_shape, 1
         if layout is Layout.SEQUENCE:
             updates = self.updates.shape if self.updates else None
@@ -276,7 +269,7 @@ class ScatterNode:
 
     @cached_property
     def outside_source(self) -> Related | None:
-        """A note about where the index in `computed_outside` comes from, if that is not the input itself."""
+        """A note on the source of the index in `computed_outside`; None if that is the input itself."""
         outside, indices = self.computed_outside, self.indices
         if outside is None or indices is None:
             return None
@@ -296,7 +289,7 @@ class ScatterNode:
 
     @cached_property
     def computed_axis(self) -> Interval | None:
-        """The bounds of a computed axis; None for a constant one."""
+        """The bounds of an axis that is computed from inputs; None for a constant one."""
         value = self._value(Role.AXIS)
         if value is None or self.written_axis is not None:
             return None
@@ -312,7 +305,7 @@ class ScatterNode:
 
     @cached_property
     def scatters_inputs_into_zeros(self) -> bool:
-        """Whether data is all zeros and indices are a model input; for a function, at each call."""
+        """Whether data is all zeros and indices are a model input; in a function, at each call."""
         from ir_scatter.analysis.origins import Inflows, comes_from_inputs, is_all_zeros, no_inflows
 
         inflows: Inflows = no_inflows
@@ -335,14 +328,14 @@ class ScatterNode:
 
     @cached_property
     def out_of_range(self) -> index_values.BadIndices | None:
-        """The constant indices outside of [-s, s-1]; None if all are in range or they are not constant."""
+        """The constant indices outside of [-s, s-1] for size s; None if all are inside or not constant."""
         if self.index_array is None or self.limits is None:
             return None
         return index_values.out_of_range(self.index_array, self.limits)
 
     @cached_property
     def repeats(self) -> index_values.Repeats | None:
-        """The constant indices that repeat a target; None if all targets differ or that is unknown."""
+        """The constant indices that repeat a target; None if all targets differ or are unknown."""
         if self.index_array is None or self.limits is None:
             return None
         return index_values.repeats(
@@ -350,11 +343,33 @@ class ScatterNode:
         )
 
     @cached_property
-    def has_equal_updates(self) -> bool:
-        """Whether all updates of a target are proven equal, or empty, so that their order does not matter.
+    def certainly_repeats(self) -> str:
+        """Why computed indices repeat a target for every input; "" if that is not certain.
 
-        Valid if the result consists of updates only, or if repeating an update does not change it: with
-        reduction none, max or min.
+        Only operators near the node are looked at, so that checking it costs little.
+        """
+        indices, layout, axis = self.indices, self.spec.layout, self.axis
+        if indices is None or indices.value.producer is None or self.has_constant_indices:
+            return ""
+        shape = indices.shape
+        if layout is Layout.SEQUENCE or not shape or 0 in shape:
+            return ""
+        rank = len(shape)
+        if layout is Layout.ELEMENTS:
+            along = [] if axis is None or axis >= rank else [axis]
+        else:
+            along = [*range(rank - (layout is Layout.TUPLES))]
+        # without elements along another axis there is no index
+        others = [dim for number, dim in enumerate(shape) if number not in along]
+        if not along or any(lowest(dim) < 1 for dim in others):
+            return ""
+        return equal_elements.repetition(self.facts, indices.value, along)
+
+    @cached_property
+    def has_equal_updates(self) -> bool:
+        """Whether the updates of each target are proven equal, or empty, so that their order does not matter.
+
+        This holds for the reductions none, max and min; with others, the number of updates matters.
         """
         updates, layout, axis = self.updates, self.spec.layout, self.axis
         if updates is None or layout is Layout.SEQUENCE:
@@ -377,7 +392,7 @@ class ScatterNode:
 
         Args:
             limits: the sizes that limit the indices of this node, or of another node of its group.
-            is_dynamic: a size that limits indices is dynamic, so every index except 0 may be out of range.
+            is_dynamic: whether such a size is dynamic, so that every index except 0 may be out of range.
         """
         numbers = self.few_indices or []
         size = limits[0] if limits is not None and len(limits) == 1 else None
@@ -386,7 +401,9 @@ class ScatterNode:
             return False
         array = self.index_array
         if array is None:
-            return bool(self.facts.skipped) or self.computed_outside is not None
+            return (
+                bool(self.facts.skipped) or self.computed_outside is not None or bool(self.certainly_repeats)
+            )
         if limits is None or self.out_of_range is not None or (array.size and int(array.min()) < 0):
             return True
         if is_dynamic and array.size and (int(array.max()) > 0 or int(array.min()) < 0):
@@ -408,9 +425,9 @@ class ScatterNode:
         return [number for number, (index, limit) in pairs if not at_most(index, limit)]
 
     def expected_updates(self) -> list[Shape]:
-        """Return the shapes that the specification allows for updates; empty if they are unknown.
+        """Return the shapes that the specification allows for updates; [] if they are unknown.
 
-        An unknown axis gives one shape for each axis of data; an axis out of range gives no shape.
+        An unknown axis gives one shape for each axis of data; an axis out of range gives none.
         """
         axes: Iterable[int] = ()
         if self.axis is not None:

@@ -14,17 +14,17 @@ from functools import cache
 from operator import attrgetter
 
 from ir_scatter.analysis.scatter_node import ScatterNode
-from ir_scatter.core.model import OpKey, Value, exactly
+from ir_scatter.core.model import OpKey, Value, exact_key
 from ir_scatter.core.tensors import FEW
 from ir_scatter.ops.lookup import SPECS
 from ir_scatter.ops.spec import Role
 
 
 class Fact(StrEnum):
-    """A fact about a scatter node that a rule or a rewrite may read.
+    """A kind of fact about a scatter node that a rule or a rewrite may read.
 
-    A rule or a rewrite declares all facts that it reads. Nodes with equal facts are handled once; a rule that
-    reads a fact which groups do not share is checked for each node.
+    A rule or a rewrite declares all facts that it reads. Nodes with equal facts are handled once. A rule that
+    reads a fact which the nodes of a group do not share is checked for each node.
     """
 
     OPERATOR = "operator"
@@ -90,12 +90,9 @@ _stored = attrgetter("is_present", "stored_type", "stored_shape")
 
 
 def signature(scatter: ScatterNode) -> Hashable | None:
-    """Return a key that is equal for nodes with equal `SIGNATURE` facts.
-
-    None if the node must be handled alone.
-    """
+    """Return a key that is equal for nodes with equal `SIGNATURE` facts; None if a node is handled alone."""
     node, facts = scatter.node, scatter.facts
-    attributes = exactly(node.attributes)
+    attributes = exact_key(node.attributes)
     if scatter.lookup.spec is None or attributes is None or scatter.computed_axis is not None:
         return None
 
@@ -146,7 +143,7 @@ class NodeGroups:
 
 @cache
 def _ports(key: OpKey) -> tuple[int, frozenset[int]]:
-    """Return the port of the indices, and the ports whose values are part of the signature (the axis)."""
+    """Return the port of the indices, and the ports whose values belong to the signature: the axis."""
     spec = SPECS[key]
     indices, axis = spec.port_index(Role.INDICES), spec.port_index(Role.AXIS)
     assert indices is not None

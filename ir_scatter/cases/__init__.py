@@ -1,1 +1,4 @@
-"""Cases (inputs and attributes for one operator): drawn, made illegal on purpose, run, and judged."""
+"""Cases (inputs and attributes for one operator): draws them, breaks them, runs them and judges the results.
+
+`doctor` and `fuzz` use them to find defects of runtimes.
+"""

@@ -1,4 +1,4 @@
-"""Makes illegal cases: breaks one rule of a legal case on purpose."""
+"""Makes illegal cases: each breaks one rule of its operator."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -23,10 +23,10 @@ class Way(NamedTuple):
     """One way to break a rule.
 
     Attributes:
-        apply: returns a case that breaks the rule, or None if the case has no place for it.
+        apply: returns a case that breaks the rule, or None if this case cannot break it.
         rule: the rule as a sentence.
-        is_of_values: whether the fault is in values, and so only visible at run time; runtimes check it, if
-            at all, in different code for each type and rank.
+        is_of_values: whether the fault is in values, which only a run can check. Runtimes check values, if at
+            all, in different code for each type and rank.
     """
 
     apply: Callable[[Draws, Case], Case | None]
@@ -35,10 +35,7 @@ class Way(NamedTuple):
 
 
 def break_case(draws: Draws, case: Case, way: str) -> Case | None:
-    """Return a copy of a legal case that breaks one rule, in the way named `way`.
-
-    None if that is not possible.
-    """
+    """Return a copy of a legal case that breaks a rule in a named way; None if this case cannot break it."""
     broken_case = WAYS[way].apply(draws, case)
     return None if broken_case is None else replace(broken_case, broken=way, decisions=tuple(draws.decisions))
 
@@ -62,7 +59,7 @@ def _negative_index(draws: Draws, case: Case) -> Case | None:
 def _draw_index(draws: Draws, case: Case) -> tuple[int, int | None]:
     """Pick an index of the case; return its flat position and the size of its dimension.
 
-    The result is (0, None) if every value is legal.
+    Return (0, None) if there is no index, or none can be illegal.
     """
     if case.indices is None or not case.indices.size or not case.limits:
         return 0, None
@@ -178,10 +175,7 @@ def _rank_too_small(draws: Draws, case: Case) -> Case | None:
 
 
 def _with_index(case: Case, position: int, value: int) -> Case | None:
-    """Return the case with the index at a flat position replaced.
-
-    None if the index type cannot represent the value.
-    """
+    """Return the case with another index at a flat position; None if the index type cannot hold it."""
     assert case.indices is not None
     if clip_to_type(case.index_type, value, value) != (value, value):
         return None
@@ -191,7 +185,7 @@ def _with_index(case: Case, position: int, value: int) -> Case | None:
 
 
 def _lengthen(array: Array, axis: int, count: int = 1) -> Array:
-    """Extend an array along an axis with repeated elements."""
+    """Make an array longer along an axis by repeating its elements."""
     shape = list(array.shape)
     shape[axis] += count
     if array.size:
@@ -228,5 +222,5 @@ WAYS: Mapping[str, Way] = {
 
 
 def specification_of(case: Case) -> str:
-    """Return the operator's summary, or the rule that the case breaks, with the URL of the specification."""
+    """Return the operator's summary, or the rule that the case breaks, and the URL of the specification."""
     return f"{WAYS[case.broken].rule if case.broken else case.spec.summary} {case.spec.url}"

@@ -1,4 +1,4 @@
-"""A case (inputs and attributes for one operator), and the node of a model that computes it."""
+"""Defines a case (inputs and attributes for one operator), and makes the model node that computes it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,20 +21,19 @@ LARGEST_RANK, LARGEST_DIM = 4, 5
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits within which a case is drawn.
+    """The kinds of cases that may be drawn.
 
     Attributes:
-        reductions, element_types, index_types: allowed ones; None allows all that the operator version
-            allows.
+        reductions, element_types, index_types: allowed ones; None allows all of the operator version.
         may_repeat: whether targets may repeat if there is no reduction.
         ranks: the largest rank of data; ranks above `LARGEST_RANK` are drawn rarely.
         is_wild: whether index tuples may have zero coordinates.
         constants: whether inputs other than the axis may be constant.
-        shapes: how a model may declare shapes: "static", "bounded", "dynamic".
-        values: "plain", "edge" or "any".
-        elements: approximate upper bound of the elements of data; many updates then share a target, which
-            exposes races. With 0, each dimension is at most `LARGEST_DIM`.
-        loops: whether the node of an IR may be inside a loop whose iterations all get the same inputs.
+        shapes: the ways to declare shapes: "static", "bounded", "dynamic".
+        values: "plain" numbers, "edge" values such as infinity, or "any" of both.
+        elements: approximate upper bound of the elements of data. Large data has many updates per target,
+            which exposes races. With 0, each dimension is at most `LARGEST_DIM`.
+        loops: whether the node of an IR may be in a loop whose iterations all get the same inputs.
     """
 
     reductions: frozenset[Reduction] | None = None
@@ -59,15 +58,15 @@ class Case:
         data: the input of role data.
         indices: the input of role indices; None if the case omits optional indices.
         updates: the input of role updates.
-        axis: the axis as an attribute or input specifies it, maybe negative; None for operators without axis.
-        attributes: explicit attributes by their specified names, without the axis.
+        axis: the axis of the attribute or input, maybe negative; None for operators without axis.
+        attributes: the attributes of the node, without the axis; others have their defaults.
         element_type: the type of data and updates.
         index_type: the type of indices.
         reduction: how updates are combined with old values.
         broken: the rule that the case breaks on purpose; None if the case is legal.
         constants, shapes, axis_shape, iterations, within: how the model is built; see `draw.Form`.
         before, keeps_state, in_function: what surrounds the node; see `OneNode`.
-        twin: how the case differs from the case drawn with the same decisions; a key of `TWINS`, or "".
+        twin: how the case was changed after it was drawn: a key of `TWINS`, or "".
         decisions: the recorded decisions from which `draw` makes the case again.
     """
 
@@ -98,7 +97,7 @@ class Case:
 
     @property
     def axis_from_front(self) -> int:
-        """The axis counted from the front, so never negative; 0 for operators without axis."""
+        """The non-negative axis; 0 for operators without axis."""
         return 0 if self.axis is None else self.axis % max(self.data.ndim, 1)
 
     @property
@@ -106,12 +105,12 @@ class Case:
         return ONNX_FORMAT if self.spec.key.domain == ONNX else IR
 
     def attribute(self, name: str) -> Any:
-        """Return the explicit value of an attribute, or its default."""
+        """Return the value of an attribute: that of the node, or the default."""
         row = self.spec.attribute(name)
         return self.attributes.get(name, row.default if row else None)
 
     def arguments(self) -> dict[str, Any]:
-        """Return the arguments of `ir_scatter.evaluate`, without the operator."""
+        """Return the keyword arguments of `ir_scatter.evaluate`."""
         arguments: dict[str, Any] = {role.value: array for role, array in self.arrays().items()}
         if self.axis is not None:
             arguments[Role.AXIS.value] = self.axis
@@ -122,7 +121,7 @@ class Case:
         return {Role.DATA: self.data, Role.INDICES: self.indices, Role.UPDATES: self.updates}
 
     def operation(self) -> Operation:
-        """Return the operation of a legal case for the kernels."""
+        """Return a legal case as arguments of the NumPy kernels."""
         task = Task(
             self.spec.layout,
             self.axis_from_front,
@@ -135,7 +134,7 @@ class Case:
 
     @property
     def limits(self) -> list[int | None]:
-        """The dimension sizes that bound indices, one per column; [None] if every index is legal."""
+        """The size of the dimension that each column of indices refers to; [None] if every index is legal."""
         layout, axis, run = self.spec.layout, self.axis_from_front, 1
         if layout is Layout.SEQUENCE:
             if self.attribute("mode") != "linear":
@@ -145,7 +144,10 @@ class Case:
         return index_values.sizes(layout, self.data.shape, axis, shape, run)
 
     def node(self, prefix: str = "") -> OneNode:
-        """Return the case as a node for a model; its inputs are named prefix + role, such as "n3_data"."""
+        """Return the case as a node for a model.
+
+        Inputs are named prefix + role, such as "n3_data".
+        """
         spec, attributes, inputs = self.spec, dict(self.attributes), list[OneInput | None]()
         arrays = {
             Role.DATA: (self.data, self.element_type),
@@ -182,10 +184,7 @@ class Case:
         )
 
     def feeds(self, prefix: str = "") -> dict[str, Array]:
-        """Return the inputs of a model with this node, by name.
-
-        Inputs that are constants of the model are left out.
-        """
+        """Return the inputs of a model with this node by name, without constants of the model."""
         node = self.node(prefix)
         return {
             input.name: input.array for input in node.inputs if input is not None and not input.is_constant

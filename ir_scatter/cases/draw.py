@@ -1,7 +1,8 @@
 """Draws random legal cases (inputs and attributes) of one operator version.
 
-A case is determined by decisions: integers below a bound, where 0 is the simplest. Recorded decisions can be
-replayed, also after some were replaced by simpler ones; every sequence of decisions gives a legal case.
+A case follows from a sequence of decisions: integers below a bound, where 0 is the simplest. Recorded
+decisions can be replayed, some of them replaced by simpler ones: every sequence of decisions gives a legal
+case. Cases are shrunk this way.
 """
 
 import random
@@ -65,7 +66,7 @@ _RARE_TYPE = 0.12
 class Draws:
     """Makes and records decisions: first the replayed ones, then random ones.
 
-    Without a seed every decision after the replayed ones is the simplest.
+    Without a seed, every decision after the replayed ones is the simplest.
     """
 
     def __init__(self, seed: int | None = None, replayed: Sequence[int] = ()) -> None:
@@ -74,7 +75,7 @@ class Draws:
         self._replayed = replayed
 
     def below(self, bound: int) -> int:
-        """Return an integer from 0 to bound - 1."""
+        """Return an integer from 0 to bound - 1; 0 is the simplest."""
         return self._decide(bound - 1, lambda drawn: int(drawn * bound))
 
     def chance(self, probability: float) -> bool:
@@ -100,11 +101,12 @@ class Form:
     """The properties that cases share if they run in one model with dynamic dimensions.
 
     Attributes:
-        axis: the axis from 0 on, 0 for operators without axis; `is_negative` says how it is written.
+        axis: the non-negative axis, 0 for operators without axis.
+        is_negative: whether the model gives the axis as a negative number.
         index_rank: the rank of indices; None if they are omitted.
         depth: the number of coordinates of an index tuple.
         scalar_rank: the rank of a one-element tensor that replaces 0-D updates; 0 if they are not replaced.
-        attributes: explicit attributes, without the axis.
+        attributes: the attributes of the node, without the axis; others have their defaults.
         constants: the roles of the inputs that are constants of the model.
         shapes: how the model declares shapes: "static", "bounded" or "dynamic".
         axis_shape: the shape of an axis that is an input: [] or [1].
@@ -133,7 +135,7 @@ class Form:
 
 
 def draw_form(draws: Draws, spec: OpSpec, limits: Limits = Limits()) -> Form:
-    """Draw a form: the properties that many cases share.
+    """Draw the properties that many cases share.
 
     The limits must allow at least one reduction, one element type and one index type.
     """
@@ -192,7 +194,7 @@ def draw_case(draws: Draws, form: Form) -> Case:
 
 
 def draw_sizes(draws: Draws, form: Form) -> Sizes:
-    """Draw legal shapes (data, indices, updates) for a form; indices are None if omitted."""
+    """Draw legal shapes of data, indices (None if omitted) and updates for a form."""
     spec, axis = form.spec, form.axis
     _, largest_index = clip_to_type(form.index_type, 0, _LARGEST_INDEX)
     largest = 2 if form.rank > LARGEST_RANK else largest_index + 1
@@ -207,7 +209,7 @@ def draw_sizes(draws: Draws, form: Form) -> Sizes:
 
 
 def draw_values(draws: Draws, form: Form, sizes: Sizes) -> Case:
-    """Draw the values of a case with these sizes."""
+    """Draw the values of a case with shapes from `draw_sizes`."""
     spec, type, (of_data, of_indices, of_updates) = form.spec, form.element_type, sizes
     is_wrapping = spec.index_range is IndexRange.WRAPPING and draws.chance(_NEGATIVE)
     generator = np.random.Generator(np.random.PCG64(draws.below(_SEEDS)))
@@ -253,7 +255,7 @@ def _pick_type(draws: Draws, types: Sequence[ElementType]) -> ElementType:
 def _draw_reduction(
     draws: Draws, spec: OpSpec, allowed: frozenset[Reduction] | None
 ) -> tuple[Reduction, dict[str, str]]:
-    """Draw a reduction and its attribute, which may be omitted if it is the default."""
+    """Draw a reduction; return it and its attribute, which may be omitted if it is the default."""
     row = spec.attribute("reduction")
     if row is None:
         return Reduction.NONE, {}
@@ -289,7 +291,7 @@ def _dim(draws: Draws, largest: int) -> int:
 
 
 def _draw_shapes(draws: Draws, form: Form, data: _Shape) -> tuple[_Shape | None, _Shape]:
-    """Draw legal shapes of indices (None if omitted) and updates for data of this shape."""
+    """Draw legal shapes of indices (None if omitted) and updates for data of shape `data`."""
     spec, axis, is_unique = form.spec, form.axis, form.is_unique
     before, size, after = data[:axis], data[axis], data[axis + 1 :]
     fronts = max((form.index_rank or 1) - (spec.layout is Layout.TUPLES), 1)
@@ -319,10 +321,7 @@ def _draw_shapes(draws: Draws, form: Form, data: _Shape) -> tuple[_Shape | None,
 
 
 def _limit_positions(shape: Sequence[int], room: int, *, is_unique: bool) -> _Shape:
-    """Return a shape of at most `room` positions if targets must be unique, else the shape.
-
-    Empty without room.
-    """
+    """Return the shape, reduced to `room` elements if targets must be unique; empty if `room` is 0."""
     dims = list(shape)
     if room == 0:
         return (0, *dims[1:])

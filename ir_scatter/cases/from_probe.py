@@ -50,10 +50,9 @@ def case_of(probe: Probe) -> Case:
 
 
 def _array(numbers: Numbers, type: Any, first: int | None = None) -> Array:
-    """Return an array of a probe's numbers.
+    """Return the array for numbers of a probe: a list of values, or a tuple that is a shape.
 
-    A list gives its values; a tuple is a shape, filled with first, first + 1, ... or with zeros without
-    `first`.
+    An array of a shape counts up from `first`, or has zeros without it.
     """
     if isinstance(numbers, tuple):
         values = (

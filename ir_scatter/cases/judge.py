@@ -1,4 +1,4 @@
-"""Judges the answers of runners to cases against the specification."""
+"""Judges the results that runners give for cases: checks them against the specification."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,8 +21,8 @@ class Judgement(NamedTuple):
     """The result of checking a runner's answer to one case.
 
     Attributes:
-        symptom: what is wrong; None if nothing is wrong, or if the case was not run.
-        message: the symptom in words, or why the case was not run or was refused.
+        symptom: the kind of fault; None if there is none, or if the case was not run.
+        message: the symptom in words, or why the case was refused or not run.
         got: the runner's output, if there is one.
         is_run: whether the runner ran the case.
     """
@@ -37,7 +37,7 @@ _SYMPTOM_OF_STATUS = {Status.CRASHED: Symptom.CRASHED, Status.TIMEOUT: Symptom.H
 
 
 def reference(case: Case) -> DetailedResult:
-    """Return the output of a legal case that the specification requires, computed by NumPy."""
+    """Compute the output of a legal case with NumPy, as the specification requires."""
     operation = case.operation()
     task, data, indices, updates = operation.task, operation.data, operation.indices, operation.updates
     values = scatter(task, data, indices, updates)
@@ -45,12 +45,12 @@ def reference(case: Case) -> DetailedResult:
 
 
 def judge(case: Case, answer: Streamed, repeats: Sequence[Array] = ()) -> Judgement:
-    """Judge an answer against the specification.
+    """Check a runner's answer to a case against the specification.
 
     Args:
         case: a legal case, or one that breaks a rule.
-        answer: the answer of the runner; the first output is that of the case.
-        repeats: outputs of the same runner for the same case from other runs.
+        answer: the answer of the runner; its first output is that of the case.
+        repeats: outputs of the same runner for the same case in other runs.
     """
     if answer.status is not Status.OK and names_shortage(answer.message):
         return Judgement(None, answer.message, is_run=False)
@@ -77,10 +77,10 @@ def judge(case: Case, answer: Streamed, repeats: Sequence[Array] = ()) -> Judgem
 
 
 def compare_with_twin(case: Case, judgement: Judgement, output: Array | None) -> Judgement:
-    """Check the answer to a twin against the output of the original case, without a reference.
+    """Check the runner's answer to a twin against its output for the original case.
 
-    They may differ within the rounding of reductions, and in elements that the specification leaves
-    unspecified.
+    Return `judgement` if they agree, otherwise a wrong value. They may differ by the rounding of reductions,
+    and in elements that the specification does not specify.
     """
     twin_output = expected_of_twin(case, output)
     if (

@@ -1,6 +1,6 @@
-"""Twins: changed copies of a case whose output follows from the output of the original case.
+"""Twins: changed copies of a case with a known effect on the output, for checking a runner against itself.
 
-They check a runner against itself (metamorphic tests), without a reference.
+Such metamorphic tests need no reference.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ from ir_scatter.ops.spec import Layout, Reduction, Role
 
 
 def _swap_constants(case: Case) -> Case:
-    """Make runtime indices and updates constants, or constants of the case runtime inputs."""
+    """Make indices and updates constants; if some input is constant already, make all runtime inputs."""
     constant_inputs = case.constants - {Role.AXIS}
     constants = frozenset(
         {Role.INDICES, Role.UPDATES} if not constant_inputs and case.indices is not None else ()
@@ -23,7 +23,7 @@ def _swap_constants(case: Case) -> Case:
 
 
 def _reverse_updates(case: Case) -> Case | None:
-    """Reverse the order of updates and their indices; None if two updates share a target."""
+    """Reverse the order of updates together with their indices; None if two updates share a target."""
     if case.indices is None or not case.indices.ndim or repeats_targets(case):
         return None
     layout, axis = case.spec.layout, case.axis_from_front
@@ -36,7 +36,7 @@ def _reverse_updates(case: Case) -> Case | None:
 
 
 def _rewrite_data(case: Case) -> Case | None:
-    """Replace updates so that the output equals data: by the old values, or by zeros for a sum."""
+    """Choose updates with which the output equals data: the old values, or zeros for a sum."""
     indices, axis = case.indices, case.axis_from_front
     if case.reduction in {Reduction.SUM, Reduction.SUB} and case.attribute("use_init_val") is not False:
         is_text = case.data.dtype.kind in "OU"
@@ -60,17 +60,18 @@ TWINS: Mapping[str, Callable[[Case], Case | None]] = {
     "in another order": _reverse_updates,
     "with nothing new": _rewrite_data,
 }
-"""Functions that make a twin, by the name of the change. Each twin has the output of the original case;
-the last one outputs data.
+"""Functions that make a twin, by the name of the change.
+
+The output of a twin is that of the original case; with the last change it equals data.
 """
 
 
 def twin(case: Case, name: str) -> Case | None:
-    """Return the twin of a legal case with a named change; None if the change is not possible."""
+    """Return a legal case changed as `name` says, a key of `TWINS`; None if that is not possible."""
     twin_case = TWINS[name](case)
     return None if twin_case is None else replace(twin_case, twin=name)
 
 
 def expected_of_twin(case: Case, output: Array | None) -> Array | None:
-    """Return the expected output of a twin, given the output of the original case; None if unknown."""
+    """Return the output that a twin must have, given that of the original case; None if unknown."""
     return case.data if case.twin == "with nothing new" else output

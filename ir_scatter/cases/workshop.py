@@ -1,4 +1,9 @@
-"""Runs many cases on a runner: as successive inputs of one model, or as nodes of one model."""
+"""Runs many cases on a runner: as successive inputs of one model, or as many nodes of one model.
+
+Running many cases at once is much faster than one model per case, but a single node that a runtime refuses
+makes it refuse the whole model. So a workshop counts which *traits* refused nodes have in common, such as
+(element type f16, reduction sum), and keeps likely refused nodes apart.
+"""
 
 import re
 from collections import Counter, defaultdict
@@ -25,9 +30,7 @@ NODES = 100
 """Most nodes per model; above that, compile time grows faster than the saving."""
 
 _CERTAIN_REFUSALS = 3
-"""After this many nodes with a common trait (such as a type) were refused when run alone, other nodes of
-the operator with that trait are skipped, unless one with it was accepted.
-"""
+"""Refused nodes after which a trait is a certain cause of refusal, if no node with it was accepted."""
 _REFUSED_PER_ACCEPTED = 4
 """A trait is a suspected cause of refusal if refused / accepted exceeds this ratio."""
 _NODE_NUMBER = re.compile(r"\bn(\d+)_")
@@ -37,12 +40,12 @@ _SHORTEST_LIMIT = 1.0
 """Shortest time limit of a run, in seconds, however close the deadline is."""
 _MODEL_NUMBERS = count()
 _MODELS_PER_PROCESS = 5
-"""Models of one case that are loaded in a fresh process."""
+"""Models of one case that are loaded in a new process."""
 _FAILURES = {Status.CRASHED, Status.TIMEOUT, Status.REFUSED, Status.UNSUPPORTED}
 
 
 class Workshop:
-    """Writes cases as models to a folder, runs them, and learns what each runner refuses."""
+    """Writes cases as models to a folder, runs them, and counts what each runner refuses."""
 
     def __init__(
         self, folder: str, timeout: float, deadline: float = inf, *, passes_over: bool = True
@@ -69,7 +72,7 @@ class Workshop:
     ) -> Sequence[Streamed]:
         """Run cases: kind "forms" in one model, "batches" as nodes of models, "illegal" each alone.
 
-        `refusals` replaces what this workshop learned about the runner.
+        `refusals` are counts to use instead of those of this workshop.
         """
         if not cases:
             return []
@@ -82,7 +85,8 @@ class Workshop:
     def fresh(self, runner: Runner, case: Case, runs_per_model: int = 2) -> list[Streamed]:
         """Run a case repeatedly in a new process, until a run fails.
 
-        More models are loaded than a process keeps: discarding a model can reveal memory that it damaged.
+        A runner keeps several models loaded. This loads more than that, as discarding a model can reveal
+        memory that it damaged.
         """
         process, answers = runner.another(), list[Streamed]()
         try:
@@ -108,9 +112,9 @@ class Workshop:
         *,
         keeps_states: bool = False,
     ) -> list[Streamed]:
-        """Run cases of equal types and ranks one after the other in one model with dynamic dimensions.
+        """Run cases one after the other in one model with dynamic dimensions; they must share a `Form`.
 
-        With `keeps_states` the states of the model are not reset between cases.
+        With `keeps_states`, the states of the model are not reset between cases.
         """
         refusals = self._refusals[runner.name] if refusals is None else refusals
         traits = _traits(cases[0])
@@ -122,17 +126,17 @@ class Workshop:
             answers = self._stream_in_time(runner, model, feeds, threads, keeps_states=keeps_states)
         finally:
             self._remove(model)
-        refusals.note(traits, is_refused=all(answer.status is not Status.OK for answer in answers))
+        refusals.count(traits, is_refused=all(answer.status is not Status.OK for answer in answers))
         return answers
 
     def batch(
         self, runner: Runner, cases: Sequence[Case], refusals: "Refusals | None" = None
     ) -> list[Streamed]:
-        """Run cases of one operator as nodes of common models, and return one answer per case.
+        """Run cases of one operator as nodes of common models; return one answer per case.
 
-        If a model is refused or ends the process, the guilty node is found by bisection. It teaches
-        `refusals` which traits to suspect; nodes with suspected traits then wait, and run in small groups,
-        so that each cause has to be found only once:
+        If a model is refused or crashes the process, the guilty node is found by bisection, and its traits
+        become suspects. Nodes with suspected traits wait, and then run in small groups, so that the cause of
+        a refusal is searched only once:
 
             nodes   a b C d E c      the runner refuses C, c (for one reason) and E (for another one)
             models  abCdEc -> abC -> ab, accepted -> C, refused
@@ -159,10 +163,7 @@ class Workshop:
     def _run_part(
         self, runner: Runner, cases: Mapping[int, Case], refusals: "Refusals"
     ) -> dict[int, Streamed]:
-        """Run cases as nodes of one model.
-
-        Return all answers, or those up to the first node that is refused or crashes.
-        """
+        """Run cases as nodes of one model; return all answers, or those up to the first failing node."""
         answers: dict[int, Streamed] = {}
         remaining = list(cases)
         part = remaining
@@ -182,7 +183,7 @@ class Workshop:
             part = [part[named.pop()]] if len(named) == 1 else remaining[: (len(remaining) + 1) // 2]
 
     def _run_as_one_model(self, runner: Runner, cases: Sequence[Case], refusals: "Refusals") -> Streamed:
-        """Run cases as nodes of one model; cases that the file format cannot express are left out."""
+        """Run cases as nodes of one model, and return one answer with all outputs."""
         if monotonic() > self.deadline:
             return _TIME_OVER
         is_alone = len(cases) == 1
@@ -202,7 +203,7 @@ class Workshop:
                 self._remove(model)
         if is_alone or answer.status is Status.OK:
             for case in cases:
-                refusals.note(_traits(case), is_refused=answer.status is not Status.OK)
+                refusals.count(_traits(case), is_refused=answer.status is not Status.OK)
         return answer
 
     def _stream_in_time(
@@ -213,7 +214,7 @@ class Workshop:
         threads: int = 0,
         **options: Any,
     ) -> list[Streamed]:
-        """Run a model within the remaining time; a run that the deadline cuts off does not count as hung."""
+        """Run a model within the remaining time; a run that exceeds the deadline does not count as hung."""
         limit = min(self.timeout, max(self.deadline - monotonic(), _SHORTEST_LIMIT))
         try:
             answers = runner.stream(model, feeds, timeout=limit, threads=threads, **options)
@@ -242,43 +243,44 @@ class Workshop:
 
 _Pair: TypeAlias = tuple[str, str, str]
 _Traits: TypeAlias = frozenset[_Pair]
-"""Traits: pairs of properties of a node such as (type, reduction), each with its operator and with "" for
-all operators.
+"""The traits of a node: pairs of its properties, once with its operator and once with "" for all operators.
+
+Example: ("ScatterUpdate-3", "f16", "sum") and ("", "f16", "sum").
 """
 
 
 class Refusals:
-    """Counts how many nodes with a trait (a pair of properties) a runner refused and accepted.
+    """Counts, for each trait, how many nodes with it a runner refused and accepted.
 
     Attributes:
-        noted: in a copy, the nodes that were counted since it was copied; None in an original.
+        newly_counted: in a copy, the nodes that were counted since it was copied; None in an original.
     """
 
     def __init__(self) -> None:
-        self.noted: list[tuple[_Traits, bool]] | None = None
+        self.newly_counted: list[tuple[_Traits, bool]] | None = None
         self._refused, self._accepted = Counter[_Pair](), Counter[_Pair]()
         self._suspects = set[_Pair]()
 
     def copy(self) -> "Refusals":
-        """Return an independent copy; `learn` adds the nodes that were counted in the copy to an original."""
+        """Return an independent copy, for another thread; `merge` adds its new counts to the original."""
         copied = Refusals()
-        copied.noted = []
+        copied.newly_counted = []
         copied._refused, copied._accepted = self._refused.copy(), self._accepted.copy()
         copied._suspects = self._suspects.copy()
         return copied
 
-    def learn(self, copied: "Refusals") -> None:
-        """Add the nodes that were counted in a copy."""
-        for traits, is_refused in copied.noted or ():
-            self.note(traits, is_refused=is_refused)
+    def merge(self, copied: "Refusals") -> None:
+        """Count all nodes that were counted in a copy since it was copied."""
+        for traits, is_refused in copied.newly_counted or ():
+            self.count(traits, is_refused=is_refused)
 
-    def note(self, traits: _Traits, *, is_refused: bool) -> None:
-        """Count a refused or accepted node.
+    def count(self, traits: _Traits, *, is_refused: bool) -> None:
+        """Count a refused or accepted node with its traits.
 
-        If certain causes explain a refusal, its other traits are not counted.
+        If traits that are certain causes explain a refusal, the other traits of the node are not counted.
         """
-        if self.noted is not None:
-            self.noted.append((traits, is_refused))
+        if self.newly_counted is not None:
+            self.newly_counted.append((traits, is_refused))
         changed = self._certain_traits(traits) or traits if is_refused else self._suspects & traits
         (self._refused if is_refused else self._accepted).update(changed if is_refused else traits)
         for key in changed:
@@ -291,7 +293,7 @@ class Refusals:
         return max(counts, default=0), len(counts)
 
     def is_certain(self, traits: _Traits) -> bool:
-        """Return whether a node can be skipped: enough nodes with one of its traits were refused."""
+        """Return whether a node can be skipped, as one of its traits is a certain cause of refusal."""
         return bool(self._certain_traits(traits))
 
     def _certain_traits(self, traits: _Traits) -> set[_Pair]:

@@ -1,1 +1,1 @@
-"""Runs a model on several runners, and reports which of them departs from the operator specifications."""
+"""Runs a model on several runners, and reports which of them deviates from the operator specifications."""

@@ -1,4 +1,4 @@
-"""Inputs of the cases of a comparison: saved ones, those of the caller, and generated ones."""
+"""Provides the inputs of each case of a comparison: saved, passed by the caller, or generated."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -24,12 +24,12 @@ Feeds = Mapping[str, Array]
 
 @dataclass(slots=True, eq=False)
 class CaseInputs:
-    """The inputs of all cases of a comparison; a case is one set of inputs for which all runners run.
+    """The inputs of all cases of a comparison; a case is one set of inputs on which all runners run.
 
     Attributes:
         cases: for each case, its arrays by input name, with the names and types of the first model.
         drawn: the generated cases; `drawn[0]` is the case number `first_drawn`.
-        coverage: the conditions that the generated cases try, such as loop bodies that run, and those missed.
+        coverage: the conditions (a loop body runs, an index repeats ...) that generated cases try or miss.
         notes: remarks for the user, a sentence each.
     """
 
@@ -55,8 +55,8 @@ def draw_inputs(
 ) -> CaseInputs:
     """Return the inputs of all cases: first those that the caller passed, then generated ones.
 
-    Generated inputs are legal for both models, if such inputs exist. If the requested number of cases leaves
-    some branch or loop body unused, or never repeats an index, cases that do so are added.
+    Generated inputs are legal for both models, if such inputs exist. Cases are added to the requested number
+    if no case runs some branch or loop body, or if none repeats an index that only one model allows.
 
     Raises:
         BadFeed: passed inputs or value ranges do not fit a model, or passed inputs break conditions
@@ -112,7 +112,7 @@ def draw_inputs(
 
 
 def _are_repeats_untried(model: Model, feeds: Feeds, pairing: Pairing) -> bool:
-    """Return whether only one of the models allows repeated indices, and the inputs contain none."""
+    """Return whether no index repeats although exactly one of the models allows that."""
     fixed = dict[int, Array]()
     for number, input in enumerate(dataflow_of(model).inputs):
         name = next((name for name in input.names if name in feeds), None)
@@ -132,7 +132,7 @@ def _draw_further(
 ) -> Coverage:
     """Draw cases that run the branches and loop bodies that no case has run, and one with repeated indices.
 
-    The latter is only drawn if one of two models forbids repeated indices.
+    The case with repeated indices is drawn only if one of two models forbids them.
     """
     begin("drawing inputs for all bodies")
     bodies = [

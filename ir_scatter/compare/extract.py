@@ -1,4 +1,4 @@
-"""Writes each differing scatter node as a one-node model, with its inputs and a command to reproduce it."""
+"""Writes each differing scatter node as a one-node model, with inputs and a command to reproduce it."""
 
 import re
 from collections.abc import Iterator
@@ -33,8 +33,8 @@ def extract(compared: Compared, folder: Path, *, overwrite: bool = True) -> Iter
     """Write a folder for each pair of a runner and a node that differs on it; yield a line of text for each.
 
     A folder holds the one-node model, `inputs.npz`, and `README.txt` with the command that reproduces the
-    difference; its files appear together or not at all. Without `overwrite`, only folders that an earlier
-    extraction has written are replaced; UsageError is raised where any other content is in the way.
+    difference. Its files appear together or not at all. Without `overwrite`, only folders written by an
+    earlier extraction are replaced; UsageError is raised if a folder has any other content.
     """
     model = read(compared.model)
     nodes = {(scatter.node.scope, output_name(scatter)): scatter for scatter in nodes_by_tap(model).values()}
@@ -73,7 +73,7 @@ def extract(compared: Compared, folder: Path, *, overwrite: bool = True) -> Iter
 
 
 def _one_node(comparison: Comparison, scatter: ScatterNode) -> OneNode:
-    """Return a one-node model with a scatter node's attributes, and the inputs that it got on a runner."""
+    """Return a one-node model with a scatter node's attributes and the inputs that the runner fed it."""
     spec, node = scatter.spec, scatter.node
     inputs: list[OneInput | None] = []
     for port, input, array in zip(spec.ports, node.inputs, comparison.inputs, strict=False):

@@ -35,7 +35,7 @@ from ir_scatter.ops.lookup import Lookup
 from ir_scatter.runners.base import Outcome, Tap, tap_of
 
 _MOST_NODES = 512
-"""Maximum nodes stored for a part: if it has more, the report does not name the faulty node anyway."""
+"""Maximum nodes stored for a part; with more nodes the report cannot name the faulty one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +66,12 @@ def taps_of_all(program: Program, format: str) -> dict[Tap, Key]:
 
 
 def values_of_taps(program: Program, run: Outcome, of_all: Mapping[Tap, Key]) -> dict[Key, Array]:
-    """Return the tensors of the main graph that a run with taps has read, by their keys in the program.
+    """Return the main graph's tensors that a run with taps has read, by their keys in the program.
 
     Args:
         program: the model.
         run: the run with taps.
-        of_all: the taps of `taps_of_all`; the others are taps of scatter nodes.
+        of_all: the taps from `taps_of_all`; all other taps belong to scatter nodes.
     """
     steps = {step.node.scope: step for step in program.plan.steps if isinstance(step.work, Lookup)}
     values = dict[Key, Array]()
@@ -82,7 +82,7 @@ def values_of_taps(program: Program, run: Outcome, of_all: Mapping[Tap, Key]) ->
         if tapped.tap in of_all:
             values[of_all[tapped.tap]] = executions[0].output
         elif (step := steps.get(tapped.tap.scope)) is not None:
-            # OpenVINO makes more inputs of some nodes, as of an axis that is an attribute in ONNX
+            # OpenVINO adds inputs to some nodes: an axis that is an attribute in ONNX becomes an input
             pairs = [*zip(step.inputs, executions[0].inputs, strict=False)]
             pairs.append((step.outputs[0], executions[0].output))
             values |= {key: array for key, array in pairs if key is not None and array is not None}
@@ -101,8 +101,8 @@ def find_first_difference(
 ) -> PartDifference | None:
     """Return the first part of a model that adds a difference; None if no part does.
 
-    Parts with a difference beyond the tolerance of outputs take precedence over parts whose difference only
-    exceeds rounding.
+    A part whose difference exceeds the default tolerance of outputs takes precedence over an earlier part
+    whose difference only exceeds rounding.
     """
     finder = _Finder(program.plans, program.plan, values, precision)
     finder.deadline = deadline
@@ -119,8 +119,8 @@ class _Finder(RoundingWatcher):
         self._values = values
         self._main = {id(step) for step in plan.steps}
         self._since: dict[Key, dict[Node, bool]] = {}
-        """For each tensor, the nodes between it and the tensors last read from the runner (True: computes
-        values)."""
+        """For each tensor, the nodes between it and the last tensors read from the runner; True: computes
+        values."""
         self.differences: list[PartDifference] = []
 
     def step(self, step: Step, cells: list[MarkedTensor | None]) -> Sequence[MarkedTensor | None]:

@@ -41,7 +41,7 @@ from ir_scatter.compare.measure import (
     Verdict,
     measure,
 )
-from ir_scatter.compare.result import NUMPY, Guarded
+from ir_scatter.compare.result import Guarded
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.dataflow import Call, Choice, Key, Repeat
 from ir_scatter.core.element_types import dtype
@@ -68,6 +68,7 @@ from ir_scatter.ops.kernels.apply import scatter
 from ir_scatter.ops.kernels.certainty import count_hits
 from ir_scatter.ops.lookup import Lookup
 from ir_scatter.ops.spec import Reduction, Role
+from ir_scatter.runners.defaults import NUMPY
 
 COMPUTED = np.int64(-1)
 """Origin of an element that was, or may have been, computed from a contested element: any value is
@@ -77,12 +78,11 @@ _CERTAIN = np.int64(0)
 """Origin of an element that depends on no contested element."""
 
 _MOST_COPIES = 16
-"""Maximum copies of one contested element that are checked, as each costs a pass; further copies pass
-unchecked."""
+"""Maximum checked copies of a contested element, as each costs a pass; further copies count as allowed."""
 
 
 class ContestedElements:
-    """Numbers the contested elements of a run, and checks whether a value is allowed for an element."""
+    """Numbers the contested elements of a run, and checks values of these elements."""
 
     def __init__(self) -> None:
         self._results: list[tuple[int, DetailedResult]] = []
@@ -120,14 +120,13 @@ class ContestedElements:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Unspecified:
-    """Marks the elements of a tensor whose values the specification does not determine."""
+    """Marks the elements of a tensor whose values the specification does not determine (its "mark")."""
 
     origins: Array | None
-    """i64 array of the tensor's shape: 0 for a determined element, the number of a contested element that
-    was only moved, or `COMPUTED`. None if even the shape is undetermined."""
+    """i64 array of the tensor's shape: 0 for a determined element, the number of a contested element that was
+    only moved, or `COMPUTED`. None if even the shape is undetermined."""
     why: str = ""
-    """The operator that spread uncertainty to elements that may not depend on a contested one; "" if there
-    is none."""
+    """The operator for which a whole output was marked, as its effect on elements is unknown; else ""."""
     contested: ContestedElements = field(default_factory=ContestedElements)
     """Set for model outputs: checks which values the contested elements may have."""
 
@@ -141,7 +140,7 @@ class Unspecified:
     def mask(self, tolerance: Tolerance, *arrays: Array) -> Array:
         """Return a mask of the unspecified elements.
 
-        An element that was only moved is not in the mask if one of the arrays has a value for it that the
+        An element that was only moved is excluded if one of the arrays has a value for it that the
         specification does not allow: such a value is wrong.
         """
         shape = arrays[0].shape
@@ -173,7 +172,7 @@ def whole_tensor(why: str, shape: tuple[int, ...] | None) -> Unspecified:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MarkedTensor:
-    """A tensor of a running model, and the mark of its unspecified elements.
+    """A tensor during the NumPy run, with the mark of its unspecified elements.
 
     Attributes:
         array: its values; None if they are unknown.
@@ -209,9 +208,9 @@ def excuse_unspecified(
     of_subject: Unspecified | None,
     of_reference: Unspecified | None,
 ) -> Measure:
-    """Turn a mismatch into the verdict "contested" if it disappears without the unspecified elements.
+    """Change a mismatch to "contested" if only unspecified elements differ.
 
-    An element is unspecified if the model of the subject or that of the reference leaves it so.
+    An element is unspecified if the model of the subject or that of the reference does not specify it.
     """
     sides = [(of_subject, [got]), (of_reference, [expected])]
     if of_subject is of_reference:
@@ -282,7 +281,7 @@ def mark_scatter(
     tensors: Mapping[Role, MarkedTensor],
     elements: ContestedElements,
 ) -> Unspecified | None:
-    """Return the mark of a scatter node's output; its contested elements get numbers in `elements`."""
+    """Return the mark of a scatter node's output, and number its contested elements in `elements`."""
     marks = {role: tensor.mark for role, tensor in tensors.items() if tensor.mark is not None}
     is_shape_unknown = any(mark.origins is None for mark in marks.values())
     deciding = next((role for role in marks if role not in {Role.DATA, Role.UPDATES}), None)
@@ -317,7 +316,7 @@ def mark_scatter(
 def mark_general(
     step: Step, tensors: Sequence[MarkedTensor | None], arrays: Sequence[Array | None]
 ) -> list[Unspecified | None]:
-    """Return the marks of a node's outputs; scatter nodes and nodes with bodies have functions of their own.
+    """Return the mark of each output of a general operator's node that has no bodies.
 
     Args:
         step: the node.
@@ -364,7 +363,7 @@ def _propagate_origins(
     marked_ports: set[int],
     arrays: Sequence[Array | None],
 ) -> Sequence[Array] | None:
-    """Return the origins of all output elements; None if they are only known for whole tensors."""
+    """Return the origins of all output elements; None if marks can only be given for whole tensors."""
     first, is_computed = tensors[0], isinstance(step.work, GeneralOp)
     is_choice = op.is_elementwise and op.moves
     if op.copies:
@@ -401,7 +400,7 @@ def _move_origins(
 ) -> Sequence[Array] | None:
     """Return the origins of the outputs of a node that only moves elements, such as Transpose.
 
-    The node is computed with arrays of origins in place of the inputs numbered `moving`.
+    The node's kernel runs on arrays of origins in place of the inputs numbered `moving`.
     """
     inputs = [None if tensor is None else tensor.array for tensor in tensors]
     for number in moving:
@@ -418,32 +417,32 @@ def _move_origins(
 
 
 ContestedMasks = Mapping[str, Sequence[Array]]
-"""Masks of contested elements found in tensors read from runners, by scope of the scatter node.
+"""Masks of contested elements seen in tensors from runners, by scope of the scatter node.
 
-A node has one mask for each time that it was computed, as in a loop.
+A node has one mask for each time that it was computed, for example in a loop.
 """
 
 
 @dataclass(slots=True, eq=False)
 class Observations:
-    """Facts observed while NumPy computed a model."""
+    """What NumPy observes while it computes a model."""
 
     nodes: Collection[str] = ()
     """The scopes of all scatter nodes, as `validate` prints them."""
     guarded: dict[str, Guarded] = field(default_factory=dict)
-    """A remark on the indices or values that a node got, by scope; nodes without anything remarkable are
-    missing."""
+    """A remark on the indices or values that a node got, by scope; only for nodes with something to remark.
+    """
     unspecified: Mapping[str, Unspecified] | None = None
     """The marks of model outputs with unspecified elements, by output name; None if they are unknown."""
     entered: set[str] = field(default_factory=set)
     """The scopes of the branches, loop bodies and functions that ran."""
     unsure: set[str] = field(default_factory=set)
-    """The scopes of branches and bodies that may have run: an unknown value decides it."""
+    """The scopes of branches and bodies that may have run; an unknown value decides."""
     not_computed: dict[str, NotComputed] = field(default_factory=dict)
-    """The model outputs that NumPy does not compute, each with the node that stopped the computation."""
+    """The model outputs that NumPy does not compute, each with the node that prevents it."""
 
     def add(self, remark: Guarded) -> None:
-        """Store a remark on a node, unless it has one.
+        """Store a remark on a node, unless the node already has one.
 
         A remark on illegal inputs replaces one on legal inputs.
         """
@@ -470,14 +469,13 @@ def scope_in_report(scope: str, scopes: Collection[str]) -> str | None:
     return scope
 
 
-# A model that NumPy computes, maybe but for what depends on an unknown operator.
+# A model that NumPy computes, except for values downstream of an unsupported operator.
 
 
 class Watcher(Forward[MarkedTensor]):
-    """Computes a model in NumPy, propagates marks of unspecified elements, and stores observations.
+    """Computes a model in NumPy, propagates marks of unspecified elements, and records observations.
 
-    Tensors downstream of an operator that NumPy does not support have no values, but their marks are
-    propagated.
+    Tensors downstream of an operator that NumPy does not support have no values, but they have marks.
     """
 
     def __init__(self, plans: Plans, observations: Observations) -> None:
@@ -489,7 +487,7 @@ class Watcher(Forward[MarkedTensor]):
         self._scopes = {plan: flow.graph.scope for flow, plan in plans.items() if plan.is_body}
         self._facts = Facts()
         self._random_source = ""
-        """The operator that drew random numbers last."""
+        """Text about the operator that drew random numbers last."""
         self._computes, self._follows = True, False
 
     def graph(self, plan: Plan, cells: Sequence[MarkedTensor | None]) -> list[MarkedTensor | None]:
@@ -530,7 +528,7 @@ class Watcher(Forward[MarkedTensor]):
     def scalar(self, step: Step, cell: MarkedTensor | None, noun: str) -> Any:
         """Return the scalar that selects a branch or bounds a loop.
 
-        If it is unspecified, so are all outputs.
+        If it is unspecified, all outputs of the node become unspecified.
         """
         if _is_unspecified(cell):
             node = step.node
@@ -560,9 +558,9 @@ class Watcher(Forward[MarkedTensor]):
         done: int,
         limit: int | None,
     ) -> LoopProgress[MarkedTensor] | None:
-        """Compute loop iterations on plain arrays (fast) until one produces a mark.
+        """Compute loop iterations on plain arrays, which is faster, until one would produce a mark.
 
-        That one is computed with marks.
+        The caller computes that iteration with marks.
         """
         if self._follows:
             return None
@@ -598,7 +596,7 @@ class Watcher(Forward[MarkedTensor]):
     ) -> list[MarkedTensor]:
         """Complete the outputs that have no array.
 
-        Set their declared shape and `end`, the unsupported node.
+        Each gets its declared shape, and `end`, the unsupported node.
         """
         values, complete = step.node.outputs, list[MarkedTensor]()
         for number, output in enumerate(outputs):
@@ -614,9 +612,9 @@ class Watcher(Forward[MarkedTensor]):
         return [None] * len(step.outputs)
 
     def compute_scatter(self, step: Step, tensors: Sequence[MarkedTensor | None]) -> MarkedTensor:
-        """Compute a scatter node, even if data or updates are unknown, to check its indices.
+        """Compute a scatter node to check its indices, even if data or updates are unknown.
 
-        Zeros take the place of unknown data and updates; the output then has a mark but no array.
+        Zeros replace unknown data and updates; the output then has a mark but no array.
         """
         assert isinstance(step.work, Lookup)
         assert step.work.spec is not None
@@ -644,7 +642,7 @@ class Watcher(Forward[MarkedTensor]):
         return self.unknown_scatter(step, tensors)
 
     def unknown_scatter(self, step: Step, tensors: Sequence[MarkedTensor | None]) -> MarkedTensor:
-        """Return an output without an array: the indices are unknown, or nothing is computed."""
+        """Return an output without an array, for a node that is not computed or has unknown indices."""
         if not any(map(_is_unspecified, tensors)):
             return MarkedTensor(None)
         return MarkedTensor(None, whole_tensor(_reason_of_whole(step), declared_shape(step, 0)))
@@ -654,8 +652,7 @@ class Watcher(Forward[MarkedTensor]):
     ) -> MarkedTensor:
         """Compute a scatter node whose inputs have arrays, and store a remark on its indices.
 
-        With `knows_updates` False the updates are placeholders, so that different updates cannot be ruled
-        out.
+        With `knows_updates` False the updates are placeholders: they may differ in truth.
         """
         scatter = scatter_node_of(step)
         try:
@@ -674,14 +671,14 @@ class Watcher(Forward[MarkedTensor]):
         return MarkedTensor(result.values, mark)
 
     def note_scatter(self, case: CheckedCase, result: DetailedResult) -> None:
-        """Hook: called with each scatter node that was computed."""
+        """Do nothing; a subclass may record each computed scatter node here."""
 
     def follow(
         self, step: Step, cells: list[MarkedTensor | None], end: NotComputed | None
     ) -> list[MarkedTensor | None]:
         """Return outputs without arrays for a node with bodies.
 
-        Mark those that depend on an unspecified value.
+        Outputs that depend on an unspecified value get a mark.
         """
         self._random_source = ""
         depends = self._find_dependent_outputs(step, cells)
@@ -694,7 +691,7 @@ class Watcher(Forward[MarkedTensor]):
         return [*self.with_declared_shapes(step, outputs, end)]
 
     def _find_dependent_outputs(self, step: Step, cells: list[MarkedTensor | None]) -> list[bool]:
-        """Return for each output whether it depends on an unspecified value in any branch or iteration."""
+        """Return a flag per output: whether it depends on an unspecified value in any branch or iteration."""
         work = step.work
         inputs: list[MarkedTensor | None] = [
             _UNSPECIFIED if _is_unspecified(cell) else _UNKNOWN for cell in cells
@@ -717,7 +714,7 @@ class Watcher(Forward[MarkedTensor]):
     ) -> list[bool]:
         """Iterate the loop body until the marks of loop-carried values stop changing.
 
-        Return a flag per output.
+        Return a flag per output: whether it may depend on an unspecified value.
         """
         plan = self.plans[work.body]
         captured = self.captured(step, plan, inputs)
@@ -742,7 +739,7 @@ class Watcher(Forward[MarkedTensor]):
         return [output.inner in initial or _is_unspecified(outputs[output.inner]) for output in work.outputs]
 
     def watch(self, plan: Plan, arrays: Sequence[Array]) -> list[MarkedTensor | None]:
-        """Compute the main graph; store which of its outputs have marks, and which NumPy did not compute."""
+        """Compute the main graph; record which outputs have marks, and which could not be computed."""
         tensors = self.run(plan, list(map(MarkedTensor, arrays)))
         named = {output.name: tensor for output, tensor in zip(plan.outputs, tensors, strict=True)}
         self._observations.unspecified = {
@@ -793,16 +790,16 @@ def watch_partially(
     Args:
         sketch: the model.
         feeds: its inputs by name.
-        observations: they are entered here.
-        masks: the contested elements that runners have shown.
-        computes: False to follow only contested elements, which takes less time.
+        observations: receives what is observed.
+        masks: the contested elements seen in tensors from runners.
+        computes: False to only propagate marks, which takes less time.
     """
     watcher = _PartialWatcher(sketch.plans, observations, masks, computes=computes)
     watcher.watch(sketch.plan, check_feeds(sketch.inputs, feeds))
 
 
 class _PartialWatcher(Watcher):
-    """Computes the supported part of a graph; bodies are only searched for unspecified values."""
+    """Computes the supported part of a graph; in bodies it only propagates marks."""
 
     def __init__(
         self, plans: Plans, observations: Observations, masks: ContestedMasks, *, computes: bool
@@ -822,7 +819,7 @@ class _PartialWatcher(Watcher):
     def note_body(self, scope: str) -> None:
         """Do nothing.
 
-        Bodies are searched for marks whether they run or not, so this says nothing about running.
+        Marks are propagated through every body, so entering one does not mean that it runs.
         """
 
     def step(self, step: Step, cells: list[MarkedTensor | None]) -> Sequence[MarkedTensor | None]:
@@ -847,7 +844,7 @@ class _PartialWatcher(Watcher):
             return self.unknown_scatter(step, tensors)
 
     def unknown_scatter(self, step: Step, tensors: Sequence[MarkedTensor | None]) -> MarkedTensor:
-        """Return an output without an array, marked with the contested elements that runners have shown."""
+        """Return an output without an array, with a mark from the masks of contested elements."""
         masks = self._masks.get(scope_in_report(step.node.scope, self._masks) or "", ())
         if any(map(_is_unspecified, tensors)) or not masks:
             return super().unknown_scatter(step, tensors)
@@ -860,9 +857,9 @@ _TRUE = np.ones((), np.bool_)
 
 
 def _any_truth(tensor: MarkedTensor | None) -> Array | None:
-    """Return a tensor's array.
+    """Return a tensor's array; for an unknown tensor, an array of true.
 
-    For an unknown tensor an array of true, so that a random operator counts as random.
+    With an unknown training mode, an operator such as Dropout then counts as random.
     """
     return None if tensor is None else _TRUE if tensor.array is None else tensor.array
 

@@ -10,7 +10,6 @@ from ir_scatter.compare.measure import Verdict
 from ir_scatter.compare.request import ComparedModels
 from ir_scatter.compare.result import (
     NOT_COMPUTED,
-    NUMPY,
     SAVED,
     Compared,
     Comparison,
@@ -21,16 +20,16 @@ from ir_scatter.compare.result import (
 )
 from ir_scatter.core.words import counted, listed
 from ir_scatter.runners.base import Outcome, Status
+from ir_scatter.runners.defaults import NUMPY
 
 _MOST_NAMES = 3
-"""Maximum runners, nodes or bodies that a sentence names; if there are more, it gives their number
-instead."""
+"""Maximum runners, nodes or bodies named in a sentence; further ones are only counted."""
 
 _LONGEST = 120
 """Maximum characters of a runtime's error message that a sentence quotes."""
 
 NOTHING = "nothing was compared"
-"""Start of the sentence for a comparison without any result."""
+"""First words of the sentence for a comparison without any result."""
 
 _FAILURES = {
     Status.REFUSED: ("refuses the model", "refuse the model"),
@@ -63,7 +62,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Headline:
-    """The summary sentence of a comparison, and the result that it reports (pages need not repeat it)."""
+    """The summary sentence of a comparison, and the result that it states (pages need not repeat it)."""
 
     state: State
     sentence: str
@@ -79,7 +78,7 @@ def headline(compared: Compared) -> Headline:
 
 
 def _add_interruption(line: Headline, interrupted: str) -> Headline:
-    """Append what the interrupted comparison lacks to a headline; no change if `interrupted` is ""."""
+    """Append to a headline what is missing after an interrupt; return it unchanged if that is ""."""
     if not interrupted:
         return line
     is_worse = line.state in {State.DIFFERS, State.ILLEGAL, State.FAILED}
@@ -132,14 +131,14 @@ def _headline(compared: Compared) -> Headline:
 
 
 def is_single(done: ComparedModels) -> bool:
-    """Return whether the request has the result of a single model, without remarks about others."""
+    """Return whether the request has one result, without remarks about other models."""
     return len(done.found) == 1 and not done.failures and done.interrupted in {"", done.found[0].interrupted}
 
 
 def headline_of_many(done: ComparedModels) -> Headline:
     """Summarise the results of several models that were compared separately.
 
-    One model has its own sentence.
+    For a single model, return that model's sentence.
     """
     if is_single(done):
         return headline(done.found[0])
@@ -256,7 +255,7 @@ def _word_illegal(illegal: Sequence[Guarded], compared: Compared) -> str:
 def _word_output(differing: list[Comparison], compared: Compared) -> str:
     """Describe the difference at the first output.
 
-    For models where no node differs or none could be tapped.
+    Used if no node differs, or if no node could be tapped.
     """
     order = list(Relation)
     if compared.other:  # the difference between the models comes first
@@ -341,7 +340,7 @@ _SUSPECT_NODE = "a node before the output is suspect"
 
 
 def _word_right_nodes(first: Comparison, compared: Compared) -> str:
-    """Describe an output that is wrong in the plain run although all scatter nodes are right when tapped."""
+    """Describe an output that is wrong in the plain run although every tapped scatter node is right."""
     sentence, contradicts = "every scatter node is right", f"{first.subject} contradicts itself"
     do_taps_change = any(
         outlier.tapped and outlier.tensor == first.tensor and first.subject in outlier.runners
@@ -356,7 +355,7 @@ def _word_right_nodes(first: Comparison, compared: Compared) -> str:
 
 
 def _word_suspects(runner: str, compared: Compared) -> list[str]:
-    """Name nodes that may have a known defect of a runner which does not occur when nodes are tapped."""
+    """Name nodes that may have a known defect which disappears when nodes are tapped."""
     nodes = compared.suspects.get(runner.removeprefix(SAVED), {})
     codes = dict.fromkeys(nodes.values())
     names = {code: [node for node in nodes if nodes[node] == code][:_MOST_NAMES] for code in codes}
@@ -364,7 +363,7 @@ def _word_suspects(runner: str, compared: Compared) -> list[str]:
 
 
 def _word_rounding(outputs: Sequence[Comparison]) -> list[str]:
-    """Count outputs that differ only by their runner's lower precision; name those without a verdict."""
+    """Count outputs that differ only by a runner's lower precision; name outputs without a verdict."""
     by_verdict: dict[Verdict, dict[str, Comparison]] = {Verdict.PRECISION: {}, Verdict.UNKNOWN: {}}
     for comparison in outputs:
         if comparison.measure.verdict in by_verdict:
@@ -375,9 +374,9 @@ def _word_rounding(outputs: Sequence[Comparison]) -> list[str]:
             each.measure.explanation.precision for each in coarse if each.measure.explanation is not None
         )
         verb = "differs" if len(coarse) == 1 else "differ"
-        runners = _names(_subjects(coarse))
+        where = f"{verb} on {_names(_subjects(coarse))}"
         sentences.append(
-            f"{counted(len(coarse), 'output')} {verb} on {runners} by what {listed([*precisions])} explains"
+            f"{counted(len(coarse), 'output')} {where} within the rounding of {listed([*precisions])}"
         )
     if unknown := [*by_verdict[Verdict.UNKNOWN].values()]:
         noun = "output" if len(unknown) == 1 else "outputs"
@@ -386,7 +385,9 @@ def _word_rounding(outputs: Sequence[Comparison]) -> list[str]:
         explanations = [each.measure.explanation for each in unknown]
         is_complete = all(each is None or each.is_complete for each in explanations)
         reason = (
-            "rounding may change all digits" if is_complete else "the time limit ends what measures rounding"
+            "rounding may change all digits"
+            if is_complete
+            else "the time limit is too short to measure rounding"
         )
         sentences.append(f"{reason} of {noun} {names}{more}: no verdict")
     return sentences
@@ -398,7 +399,7 @@ def _is_random(comparison: Comparison) -> bool:
 
 
 def _word_random(compared: Compared) -> list[str]:
-    """Name the operators that draw random numbers, and the outputs that have no verdict because of them."""
+    """Name the operators that draw random numbers, and the outputs without a verdict because of them."""
     reason_of = dict[str, str]()
     for comparison in filter(_is_random, compared.comparisons):
         assert comparison.measure.excuse is not None

@@ -1,4 +1,8 @@
-"""Judges what runners computed: compares outputs and nodes, and names the runner that is wrong."""
+"""Judges what runners computed: compares outputs and nodes, and names the runner that is wrong.
+
+A run with taps returns intermediate tensors of scatter nodes as extra outputs. A mark records which elements
+of a tensor the specification does not determine (`guard`).
+"""
 
 import time
 from collections import Counter
@@ -36,7 +40,6 @@ from ir_scatter.compare.pairing import Pairing, in_one_type
 from ir_scatter.compare.phases import begin, case_of
 from ir_scatter.compare.result import (
     NOT_COMPUTED,
-    NUMPY,
     SAVED,
     CompareSettings,
     Comparison,
@@ -64,7 +67,7 @@ from ir_scatter.formats import dataflow_of
 from ir_scatter.ops.general import random_types
 from ir_scatter.portability import hidden_by_taps
 from ir_scatter.runners.base import OTHER_FORMAT, Execution, Outcome, Status, Tap
-from ir_scatter.runners.defaults import TAPS
+from ir_scatter.runners.defaults import NUMPY, TAPS
 
 Feeds = Mapping[str, Array]
 
@@ -84,10 +87,10 @@ ReadValues = Callable[["ModelCase", str, Sequence[Tap]], Outcome | None]
 here."""
 
 _FEWEST_RUNNERS = 3
-"""Minimum results needed to call one of them an outlier: of two that differ, neither has a majority."""
+"""Minimum results needed to call one of them an outlier: two that differ have no majority."""
 
 _SILENT = frozenset({Status.UNSUPPORTED, Status.UNAVAILABLE})
-"""Statuses of runners that did not judge the inputs: they never tried to run the model on them."""
+"""Statuses of runners that never ran the model, so that they say nothing about its inputs."""
 
 _NO_LATER_INFERENCES = "inferences after the first depend on states, and no other runner computes them"
 
@@ -114,12 +117,12 @@ def compare_outputs(
         reference: the run that it is compared with.
         case: the number of the case.
         tolerances: those that the user sets.
-        unspecified: finds the marks of the subject's model, then those of the reference's model if it
-            differs.
+        unspecified: one function that finds the marks of the subject's model; a second one for the
+            reference's model, if that is another model.
         pairing: the matching outputs of two models.
         model: the path of the model if two models are compared, but both runs are of this one.
-        is_settled: whether all marks are known, so that an element which only one model specifies counts.
-        rounding_judge: decides what rounding explains; only asked if outputs differ.
+        is_settled: whether all marks are known; then an element that only one model specifies is a mismatch.
+        rounding_judge: decides what rounding explains; only called if outputs differ.
     """
     precision, models = coarsest(subject.precision, reference.precision), (model, model)
     second_names: dict[str, str] = {}
@@ -155,7 +158,7 @@ def compare_outputs(
 def compare_runs(
     outcome: Outcome, case: int, model: str, unspecified: FindUnspecified
 ) -> Iterator[Comparison]:
-    """Yield a comparison for each output that changes when the same runner runs twice on the same inputs.
+    """Compare repeated runs of a runner on the same inputs; yield a comparison per output that changes.
 
     Outputs that depend on random numbers are expected to change and are left out.
     """
@@ -187,11 +190,11 @@ def _measure_output(
     rounding_judge: RoundingJudge | None = None,
     stored: str = "",
 ) -> Measure:
-    """Compare two outputs, except for elements that are unspecified in the models of both.
+    """Compare two outputs, except for elements that the compared models do not specify.
 
-    A difference beyond the tolerance of f32 is judged by what rounding explains; if that was not measured, by
-    the tolerance of the precision. `stored` is set if one of two models stores its weights in a coarser
-    precision: that adds a difference that no computation of either model reveals.
+    A difference beyond the tolerance of f32 is a mismatch unless rounding explains it. If rounding was not
+    measured, the tolerance of the precision decides. `stored` is the coarser precision of one model's
+    weights: it allows a further difference, which no computation of either model reveals.
     """
     if got is None or expected is None:
         size = sum(0 if array is None else array.size for array in (got, expected))
@@ -246,7 +249,7 @@ def _comparison_of_output(
 
 
 def worst_inference(name: str, inferences: Sequence[Sequence[Comparison]]) -> Comparison:
-    """Return the worst of the comparisons of one output over several inferences; of equal ones, the first."""
+    """Return the worst comparison of one output over several inferences; the first of equally bad ones."""
     comparisons = [comparison for each in inferences for comparison in each if comparison.tensor == name]
     order = list(Verdict)
     worst = max(comparisons, key=lambda comparison: order.index(comparison.measure.verdict))
@@ -262,9 +265,9 @@ def _count_wrong_runs(worst: Comparison, comparisons: Sequence[Comparison]) -> C
 
 
 def merge_repeats(runs: Sequence[Sequence[Judgement]]) -> list[Judgement]:
-    """Merge the judgements of repeated runs with taps: the worst comparison of each node computation remains.
+    """Merge the judgements of repeated runs with taps: keep the worst comparison of each node computation.
 
-    Where NumPy cannot judge a computation, its results in the runs are compared if their inputs are equal.
+    If NumPy cannot judge a computation, the results of runs with equal inputs are compared instead.
     """
     merged: list[Judgement] = []
     computations: dict[tuple[object, ...], list[Comparison]] = {}
@@ -309,22 +312,21 @@ def _have_equal_inputs(first: Comparison, second: Comparison) -> bool:
 
 
 class ModelSide:
-    """One of the compared models: its nodes, its NumPy reference, and what the runners did with it so far."""
+    """One of the compared models: its nodes, its NumPy reference, and its results so far."""
 
     def __init__(self, model: Model, settings: CompareSettings, *, is_single: bool) -> None:
         self.model, self.settings, self.name = model, settings, "" if is_single else model.path
         self.reference, self.nodes = Reference(model, has_taps=is_single), nodes_by_tap(model)
         self.has_states = has_states(model)
         self.by_name = {(tap.scope, tap.output, tap.callers): node for tap, node in self.nodes.items()}
-        """Scatter nodes by (scope, output, callers) of their tap: the part of a tap that is stored on
-        disk."""
+        """Scatter nodes by (scope, output, callers) of their tap, the part of a tap that is saved on disk."""
         self.may_draw = any(True for _ in model.walk(random_types(model.domain)))
         """Whether an operator of the model may draw random numbers."""
         self.outcomes: dict[str, Outcome] = {}
-        """If two models are compared, the outcome that is reported for this model, by runner."""
+        """If two models are compared: the reported outcome of each runner for this model."""
         self.final_outcomes: dict[str, Outcome] = {}
-        """The last outcome of each runner that is not started again for this model, as it timed out or is
-        unavailable."""
+        """Outcomes of runners that timed out or are unavailable, and so are not started again for this model.
+        """
         self.entered: set[str] = set()
         """The scopes of branches and bodies that ran in some case."""
         self.uncertain: set[str] = set()
@@ -339,20 +341,20 @@ class ModelCase:
     number: int
     feeds: Feeds
     observations: Observations | None = None
-    """What NumPy observed for these inputs; None if it did not compute them."""
+    """What NumPy observed on these inputs; None if it did not compute them."""
     contested: dict[str, list[Array]] = field(default_factory=dict)
-    """Masks of contested elements found in tapped nodes, by scope; one for each computation that differs."""
+    """Masks of contested elements in tapped nodes, by scope of the node; equal masks are stored once."""
     runs: list[Runs] = field(default_factory=list)
     """The runs of each runner; runs with taps are stored only if the settings ask for it."""
     judgements: list[Judgement] = field(default_factory=list)
     changes: list[tuple[Outcome, str, Array | None]] = field(default_factory=list, init=False)
-    """Outputs that change when nodes are tapped: (plain run, output name, array of the run with taps)."""
+    """Outputs that change when taps are added: (plain run, output name, array of the run with taps)."""
     rounding_seconds: float = field(default=0.0, init=False)
-    """Time spent on measuring what rounding explains."""
+    """Seconds spent on measuring rounding errors."""
     has_blamed_taps: bool = field(default=False, init=False)
-    """Whether a runner computed illegal indices only in the run with taps."""
+    """Whether a runner computed illegal indices only because of taps."""
     roundings: dict[object, Sequence[Roundings]] = field(default_factory=dict, init=False)
-    """Cache of what rounding explains, by precision and seeds; filled when two outputs differ."""
+    """Cache of measured rounding errors, by precision and seeds; filled when two outputs differ."""
 
     @property
     def settings(self) -> CompareSettings:
@@ -369,7 +371,7 @@ class ModelCase:
         return next((outcome for outcome in self.outcomes if outcome.runner.endswith(NUMPY)), None)
 
     def add_runs(self, plain: Outcome, tapped: Iterable[Outcome]) -> None:
-        """Store the runs of a runner, and judge the nodes in those with taps."""
+        """Store the runs of a runner; judge the tapped nodes."""
         judgements, kept_runs = list[list[Judgement]](), list[Outcome]()
         for run in tapped:
             for name in plain.outputs if run.runs else ():
@@ -434,8 +436,8 @@ class ModelCase:
     def find_unspecified(self, tapper: Tapper | None = None) -> Mapping[str, Unspecified]:
         """Return the marks of the outputs with unspecified elements, by name.
 
-        If NumPy cannot compute the model up to some scatter node, `tapper` runs the model with taps, and the
-        contested elements of that node are taken from there.
+        If NumPy cannot compute the model up to some scatter node, `tapper` reads the tensors of that node
+        from a runner; its contested elements are computed from these.
         """
         if self.observations is None and (tapper is not None or self.contested):
             with suppress(Error):
@@ -461,10 +463,9 @@ class ModelCase:
         return self.find_unspecified()
 
     def measure_rounding(self, precision: Precision, seeds: Sequence[int] = ()) -> Sequence[Roundings]:
-        """Return, per inference, which differences rounding explains.
+        """Return the rounding errors of all outputs, one mapping per inference.
 
-        Empty if NumPy cannot compute the model. All these computations of a case together have the time
-        limit of one run.
+        Empty if NumPy cannot compute the model. All measurements of a case share the time limit of one run.
         """
         key = precision, tuple(seeds)
         if key not in self.roundings:
@@ -479,13 +480,13 @@ class ModelCase:
         return self.roundings[key]
 
     def rounding_judge(self, subject: Outcome, reference: Outcome, number: int = 0) -> RoundingJudge:
-        """Return a judge that decides whether rounding explains differences of two runs of this case."""
+        """Return a judge of rounding for two runs of this case."""
         side = RoundedSide(self.measure_rounding, number)
         is_numpy = reference.runner.removeprefix(SAVED) == NUMPY
         return RoundingJudge((side,) if is_numpy else (side, side), precisions_of(subject, reference))
 
     def compare_all(self, *, repeats: bool = True) -> None:
-        """Compare the outputs of all runs with those of NumPy, or of the first runner if NumPy has none.
+        """Compare the outputs of all runs with NumPy's, or with the first runner's if NumPy has none.
 
         With `repeats`, repeated runs of each runner are also compared with each other.
         """
@@ -507,7 +508,7 @@ class ModelCase:
     def compare(self, subject: Outcome, reference: Outcome, only: Collection[str] | None = None) -> None:
         """Compare the outputs of two runs, or only those named in `only`.
 
-        In each inference if the model has states.
+        If the model has states, the worst of all inferences counts.
         """
         inferences = list[list[Comparison]]()
         count = min(len(subject.runs), len(reference.runs)) if self.side.has_states else 1
@@ -530,7 +531,7 @@ class ModelCase:
 
         Taps may change how a plugin computes the nodes upstream of the tapped one. If NumPy computes the
         model, taps are to blame if NumPy finds the indices legal and the plain run has the right outputs. If
-        it does not, they are to blame if some output of the plain run differs from the run with taps.
+        NumPy does not, they are to blame if some output of the plain run differs from the run with taps.
         """
         numpy = self.numpy_outcome
         is_computed = numpy is not None and numpy.status is Status.OK and not numpy.not_computed
@@ -568,9 +569,9 @@ class ModelCase:
     def find_outliers(self) -> None:
         """Name the runner that disagrees with the others, for tensors with at least three results.
 
-        If several runners disagree with NumPy but agree with each other, NumPy is probably wrong: we may have
-        misread the specification. For nodes in loops and functions, only the first computation with an
-        outlier is named.
+        If several runners disagree with NumPy but agree with each other, NumPy is the outlier: it may misread
+        the specification. For nodes in loops and functions, only the first computation with an outlier is
+        named.
         """
         by_tensor: dict[tuple[object, ...], list[Comparison]] = {}
         key: tuple[object, ...]
@@ -640,11 +641,11 @@ class ModelCase:
         return Outlier(first.level, first.node, first.tensor, self.number, runners, message)
 
     def explain_changes(self) -> None:
-        """Explain outputs that differ between the run with taps and the plain run of a runner.
+        """Explain outputs that differ between a runner's run with taps and its plain run.
 
-        Such a change is either rounding, or one of the two is wrong. NumPy decides which; without NumPy's
-        result, the plain run is wrong if all tapped nodes are right. Each output of a runner is explained
-        once.
+        Such a change is either rounding, or one of the two runs is wrong. NumPy decides which. Without
+        NumPy's result, the plain run is wrong if all tapped nodes are right. Each output of a runner is
+        explained once.
         """
         numpy = self.numpy_outcome
         expected_outputs = {} if numpy is None or numpy.status is not Status.OK else numpy.outputs
@@ -710,8 +711,8 @@ class ModelCase:
     def find_first_differences(self, read_values: ReadValues) -> None:
         """Find the node at which the wrong output of each runner begins to differ from NumPy.
 
-        Each such runner runs the case once more with taps. Skipped if a scatter node is known to be wrong
-        already.
+        Each such runner runs the case once more with taps. Without taps of all nodes, a runner with a wrong
+        scatter node is skipped: its first difference is known.
         """
         program, takes_all = self.side.reference.program, self.settings.taps != TAPS[0]
         if program is None:
@@ -777,7 +778,7 @@ def _select_inference(outcome: Outcome, number: int) -> Outcome:
 
 
 def _runners_right_at_all_nodes(judgements: Sequence[Judgement]) -> set[str]:
-    """Return the runners with right results at all scatter nodes, if all that ran could be tapped."""
+    """Return the runners with right results at all scatter nodes, if every executed node could be tapped."""
     of_nodes = [comparison for comparison in comparisons_in(judgements) if comparison.level is Level.NODE]
     hidden = {failure.runner for failure in of_kind(NotTapped, judgements) if failure.reason != NOT_COMPUTED}
     wrong = {comparison.subject for comparison in of_nodes if comparison.measure.verdict.is_difference}
@@ -807,7 +808,7 @@ def compare_models(
     *,
     keeps_types: bool = False,
 ) -> Iterator[Comparison]:
-    """Yield comparisons of the second of two models with the first, then of repeated runs of each model.
+    """Yield comparisons of the second model with the first, then of repeated runs of each model.
 
     If a model has states, each inference is compared, and the worst comparison of each output is yielded.
     """
@@ -846,10 +847,7 @@ def compare_models(
 def rounding_judge_of_models(
     before: Outcome, after: Outcome, cases: Sequence[ModelCase], pairing: Pairing, number: int
 ) -> RoundingJudge:
-    """Return a judge that decides whether rounding explains a difference between two models.
-
-    It takes output names of the first model.
-    """
+    """Return a judge of rounding for runs of two models; it expects output names of the first."""
     second_names = {match.first.name: match.second.name for match in pairing.outputs}
     sides = (
         RoundedSide(cases[1].measure_rounding, number, lambda name: second_names.get(name, name)),
@@ -865,9 +863,7 @@ def find_deviations(
     of_sides: Sequence[Sequence[Comparison]],
     unspecified_place: str,
 ) -> Iterator[Outlier]:
-    """Yield for each output that differs.
-
-    A runner that departs from NumPy, or that the models differ by themselves.
+    """Yield a remark for each output that differs: a runner deviates from NumPy, or the two models differ.
 
     If NumPy computes only one of the models, a runner that is right there serves as reference for the other.
 
@@ -945,7 +941,7 @@ def _describe_worst(comparison: Comparison) -> str:
 
 
 def find_idle_runners(sides: Sequence[ModelSide], judgements: Sequence[Judgement]) -> Iterator[str]:
-    """Yield a remark for each runner that ran a model but whose results were compared with nothing."""
+    """Yield a remark for each runner that ran a model, but whose results were compared with nothing."""
     comparisons = comparisons_in(judgements)
     judged = {name for comparison in comparisons for name in (comparison.subject, comparison.reference)}
     for side, name in zip(sides, short_names(*(side.name for side in sides)), strict=True):
@@ -961,9 +957,7 @@ def find_idle_runners(sides: Sequence[ModelSide], judgements: Sequence[Judgement
 def bodies_not_run(
     sides: Sequence[ModelSide], judgements: Sequence[Judgement], never: Collection[tuple[int, str]]
 ) -> tuple[list[str], list[str]]:
-    """Return two lists of body names for a sentence.
-
-    Bodies that ran in no case, and bodies that may have run.
+    """Return two lists of body names: bodies that ran in no case, and bodies for which this is unknown.
 
     Args:
         sides: the models.
@@ -989,8 +983,8 @@ def bodies_not_run(
         for body in bodies:
             node = body.plan.steps[0].node if body.plan.steps else None
             if node is not None and reachability is not None:
-                barriers = reachability.reach(node).barriers
-                if any(barrier.kind.is_certain for barrier in barriers):
+                skippable = reachability.reach(node).skippable
+                if any(body.reason.is_certain for body in skippable):
                     continue
             is_uncertain = any(body.scope.startswith(scope) for scope in side.uncertain)
             is_uncertain = is_uncertain and not any(node.startswith(body.scope) for node in not_computed)
@@ -999,9 +993,9 @@ def bodies_not_run(
 
 
 def find_suspects(model: Model, comparisons: Iterable[Comparison]) -> dict[str, dict[str, str]]:
-    """Return nodes with a known defect that taps hide, by runner, for runners whose outputs may be wrong.
+    """Return nodes with a known defect that disappears under taps: for each runner, code by node scope.
 
-    Outputs may be wrong if one differs, or if they were compared with nothing.
+    Only for runners with an output that differs, or whose outputs were compared with nothing.
     """
     comparisons = list(comparisons)
     of_outputs = [comparison for comparison in comparisons if comparison.level is Level.MODEL]
@@ -1016,9 +1010,9 @@ def find_suspects(model: Model, comparisons: Iterable[Comparison]) -> dict[str, 
 def mark_unfit_inputs(cases: Sequence[ModelCase]) -> None:
     """Set the status `INPUTS_DO_NOT_FIT` if generated inputs, not the runners, are to blame for the failures.
 
-    That is so if no runner ran the model, and all that loaded it failed on these inputs. A runtime may
-    compute nodes while it loads the model, so a refusal at that time counts if NumPy also fails on these
-    inputs, unless the model states the sizes of all inputs. Illegal indices have a report of their own.
+    That is the case if no runner ran the model, and all that loaded it failed on these inputs. A runtime may
+    compute nodes while it loads the model. So a refusal at that time counts too if NumPy fails on these
+    inputs, unless the model states the sizes of all inputs. Illegal indices are reported separately.
     """
     inputs = [input for case in cases for input in dataflow_of(case.side.model).inputs]
     has_own_sizes = all(is_static(input.shape) for input in inputs)
@@ -1060,7 +1054,7 @@ def why_nothing_compared(outcomes: Sequence[Outcome]) -> str:
 
 
 def unfit_inputs(outcomes: Sequence[Outcome]) -> str:
-    """Return a sentence with the error that a model raised on generated inputs; "" if there was none."""
+    """Return a sentence with the error that generated inputs caused; "" if there was none."""
     unfit = [outcome for outcome in outcomes if outcome.status is Status.INPUTS_DO_NOT_FIT]
     unfit.sort(key=lambda outcome: (not outcome.at_inference, outcome.runner == NUMPY))
     return f"drawn inputs do not fit: {unfit[0].message}" if unfit else ""
@@ -1070,7 +1064,7 @@ def pairs_with_saved(new: Sequence[Outcome], saved: Sequence[Outcome]) -> Iterat
     """Yield the pairs (subject, reference) of new and saved outcomes to compare.
 
     A new outcome is compared with the saved one of its runner. A saved outcome whose runner does not run now
-    is compared with NumPy (new or saved), or with the first runner if NumPy has no result.
+    is compared with NumPy's result (new or saved), or with the first runner's if NumPy has none.
     """
     completed = [outcome for outcome in new if outcome.status is Status.OK]
     by_name = {outcome.runner: outcome for outcome in saved if outcome.status is Status.OK}
@@ -1092,6 +1086,6 @@ def of_kind(kind: type[_Kind], judgements: Iterable[object]) -> list[_Kind]:
 
 
 def comparisons_in(judgements: Iterable[Judgement]) -> list[Comparison]:
-    """Return the comparisons of model outputs, then those of nodes; other judgements are left out."""
+    """Return the comparisons among these judgements: first those of model outputs, then those of nodes."""
     comparisons = of_kind(Comparison, judgements)
     return sorted(comparisons, key=lambda comparison: comparison.level is Level.NODE)

@@ -1,10 +1,10 @@
-"""Explains results by the known defects of their runners, and words what a user can do next.
+"""Explains results by known defects of the runners, and states what a user can do next.
 
-A node may meet a defect of its runner, as `validate` with a device reports it. A verdict then confirms
-what the file alone leaves unknown:
+From the file alone, `validate` reports the defects of a runner that may affect a node. A result of a run then
+confirms some of them:
 
     wrong at "scatter"             known defects of "scatter" that give wrong values
-    wrong at output "y"            those of nodes upstream of "y" that were not shown to be right
+    wrong at output "y"            those of nodes upstream of "y" that were not compared as right
     refuses the model, crashes     those of any node with that symptom
 """
 
@@ -15,11 +15,11 @@ from pathlib import PurePath
 from typing import NamedTuple
 
 from ir_scatter import runners
-from ir_scatter.compare.result import NUMPY, SAVED, Compared, Comparison, Guarded, Lead, Level, Relation
+from ir_scatter.compare.result import SAVED, Compared, Comparison, Guarded, Lead, Level, Relation
 from ir_scatter.core.dataflow import Choice, Dataflow, Key
 from ir_scatter.core.errors import Error
 from ir_scatter.core.model import Model, Node
-from ir_scatter.core.parameters import Invocation, Text
+from ir_scatter.core.parameters import Invocation
 from ir_scatter.core.words import counted, listed
 from ir_scatter.defects import all_defects, by_code
 from ir_scatter.defects.base import Result, Symptom
@@ -30,9 +30,10 @@ from ir_scatter.ops.lookup import find, is_scatter
 from ir_scatter.portability import Met, Portability, concerns, meetings
 from ir_scatter.rules.index_values import index_out_of_range, negative_index
 from ir_scatter.runners.base import OTHER_FORMAT, Outcome, Status, plain_name
+from ir_scatter.runners.defaults import NUMPY
 
 _MOST_NAMES = 3
-"""Nodes that a line names; if there are more, it gives their number."""
+"""Maximum nodes named in a line; further ones are only counted."""
 
 _STOPS: Mapping[Status, frozenset[Result]] = {
     Status.REFUSED: frozenset({Result.REFUSED, Result.ABSENT}),
@@ -40,19 +41,19 @@ _STOPS: Mapping[Status, frozenset[Result]] = {
     Status.CRASHED: frozenset({Result.CRASHED, Result.ACCEPTED}),
     Status.TIMEOUT: frozenset({Result.CRASHED}),
 }
-"""The recorded results of a defect that explain how a run ended; an accepted illegal write may crash."""
+"""Recorded results of a defect that explain a failure, by its status; an accepted illegal write may crash."""
 
 _WRONG = frozenset({Result.WRONG, Result.ACCEPTED})
 """The recorded results of a defect that explain a wrong result."""
 _BROKEN = {"out-of-range": index_out_of_range.name, "negative": negative_index.name}
-"""The rule that indices break, by the kind of a remark on them."""
+"""The rule that indices break, by the kind of remark on them."""
 
 
 def target_of(name: str, versions: Mapping[str, str]) -> Target | None:
-    """Return the device and release of a runner by its name in a comparison; None if nothing is known of it.
+    """Return the device and release of a runner; None for a runner without known defects.
 
     Args:
-        name: "openvino:CPU", of a machine of a fleet "lab/openvino:CPU", or of saved results.
+        name: "openvino:CPU", "lab/openvino:CPU" on a machine of a fleet, or the name of saved results.
         versions: the packages that ran.
     """
     long_name = name.removeprefix(SAVED).rpartition("/")[2]
@@ -64,19 +65,19 @@ def target_of(name: str, versions: Mapping[str, str]) -> Target | None:
 
 
 def device_of(target: Target) -> str:
-    """Return a device as users name it for `convert`; with the release if that is not the installed one."""
+    """Return a device as users name it for `convert`: "GPU", or "GPU@RELEASE" if that is not installed."""
     runner = runners.find(target.runner)
     is_installed = target.release in {"", *runner.versions.values()}
     return runners.short(target.runner) + ("" if is_installed else f"@{target.release}")
 
 
 def portability_of(name: str, target: Target) -> Portability:
-    """Return the known defects of a runner; what was measured here proves nothing about other machines."""
+    """Return the known defects of a runner; on a machine of a fleet, without measurements made here."""
     return Portability((target,), () if "/" in name else None)
 
 
 class _Suspect(NamedTuple):
-    """A known defect that a node meets on a runner."""
+    """A known defect that may affect a node on a runner."""
 
     scope: str
     met: Met
@@ -87,11 +88,11 @@ class _Suspect(NamedTuple):
 
     @property
     def results(self) -> set[Result]:
-        """What the targets do, as recorded."""
+        """The recorded results of the defect on the targets."""
         return {evidence.result for _, evidence in self.met.on_targets if evidence.result is not None}
 
     def shows_as(self, comparison: Comparison) -> bool:
-        """Return whether the defect gives such a difference, for legal inputs."""
+        """Return whether the defect can cause this difference on legal inputs."""
         if not self.met.is_of_legal_inputs:
             return False
         if comparison.relation is Relation.REPEAT:
@@ -101,14 +102,14 @@ class _Suspect(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class _Side:
-    """One of the compared models, and the defects that its nodes meet on each runner."""
+    """One of the compared models, and the defects that may affect its nodes on each runner."""
 
     model: Model
     versions: Mapping[str, Mapping[str, str]]
     suspects: dict[Target, list[_Suspect]] = field(default_factory=dict)
 
     def of_runner(self, name: str) -> list[_Suspect]:
-        """Return the known defects of a runner that nodes of the model meet, by the order of nodes."""
+        """Return the known defects of a runner that may affect nodes of the model, in the order of nodes."""
         target = self.target(name)
         if target is None:
             return []
@@ -122,22 +123,22 @@ class _Side:
 
 
 def explain_results(compared: Compared, models: Sequence[Model]) -> Compared:
-    """Return a comparison with the known defects that explain its differences and failures, and with leads.
+    """Return the comparison with the known defects that explain its differences and failures, and with leads.
 
-    Nothing is looked up where all runners agree.
+    Defects are only looked up where runners differ or fail.
     """
     versions = {outcome.runner: outcome.versions for outcome in compared.outcomes}
     return _Explainer(compared, [_Side(model, versions) for model in models]).run()
 
 
 class _Explainer:
-    """Matches the differences and failures of a comparison with the defects that nodes meet."""
+    """Matches the differences and failures of a comparison with known defects of its nodes."""
 
     def __init__(self, compared: Compared, sides: Sequence[_Side]) -> None:
         self.compared, self.sides = compared, sides
         self.differing = [each for each in compared.comparisons if each.measure.verdict.is_difference]
         self.leads: dict[Lead, dict[str, None]] = {}
-        """The scopes of nodes by leads without nodes."""
+        """Each lead, without its nodes, with the scopes of its nodes (keys of a dict, in order)."""
 
     def run(self) -> Compared:
         known: dict[int, tuple[str, ...]] = {}
@@ -163,7 +164,7 @@ class _Explainer:
         )
 
     def _of_node(self, comparison: Comparison) -> tuple[str, ...]:
-        """Return the codes of defects that explain a node with a wrong or changing result."""
+        """Return the codes of defects that explain a scatter node's wrong or changing result."""
         side = self.sides[0]
         fitting = [
             each
@@ -202,7 +203,7 @@ class _Explainer:
         return tuple(sorted(codes))
 
     def _deviating(self, comparison: Comparison) -> list[_Side]:
-        """Return the models whose nodes may explain a difference: those that deviate from NumPy, if known."""
+        """Return the models that may cause a difference: those that deviate from NumPy, or all if unknown."""
         paths = {comparison.subject_model or self.sides[0].model.path}
         if comparison.relation is Relation.MODELS:
             paths = {
@@ -213,12 +214,12 @@ class _Explainer:
         return [side for side in self.sides if side.model.path in paths] or [*self.sides]
 
     def _is_right(self, name: str, scope: str) -> bool:
-        """Return whether a node was compared on a runner, with no difference."""
+        """Return whether a node was compared on a runner without a difference."""
         of_node = [each for each in self.compared.comparisons if (each.subject, each.node) == (name, scope)]
         return bool(of_node) and not any(each.measure.verdict.is_difference for each in of_node)
 
     def _of_outcome(self, outcome: Outcome) -> tuple[str, ...]:
-        """Return the codes of defects that explain a failure, or illegal indices that were accepted."""
+        """Return the codes of defects that explain a failure, or the acceptance of illegal indices."""
         by_model = self.compared.by_model.get(outcome.runner, (outcome,))
         codes: dict[str, None] = {}
         for side, of_side in zip(self.sides, by_model, strict=False):
@@ -251,7 +252,7 @@ class _Explainer:
         return [each for each in self.compared.guarded if each.is_illegal and each.model in {"", path}]
 
     def _saw_illegal(self, suspect: _Suspect, name: str | None, side: _Side) -> bool:
-        """Return whether a node got the illegal indices that a defect is about, on a runner or on any."""
+        """Return whether a node got indices that break the defect's rules; name None: on any runner."""
         return any(
             each.node == suspect.scope
             and name in {None, each.runner}
@@ -267,13 +268,13 @@ class _Explainer:
         nodes: Sequence[str] = (),
         status: Status = Status.OK,
     ) -> tuple[str, ...]:
-        """Enter what leads on from a result, and return the codes of the defects.
+        """Add a lead for a result; return the codes of the defects that explain it.
 
         Args:
             name: the runner.
             side: the model.
             suspects: the defects that explain the result; empty if none does.
-            nodes: the nodes that the result is about; those of the defects come before them.
+            nodes: the nodes that the result is about, listed after the nodes of the defects.
             status: how the run ended.
         """
         target = side.target(name)
@@ -299,7 +300,7 @@ class _Explainer:
 
 
 def _certain_or_all(suspects: list[_Suspect]) -> list[_Suspect]:
-    """Return the defects that affect their nodes for all inputs; if there are none, all."""
+    """Return the defects that affect their nodes for all inputs; if there are none, return all."""
     return [each for each in suspects if not each.met.meeting.when] or suspects
 
 
@@ -313,20 +314,19 @@ def untested(name: str, target: Target) -> int:
 
 
 def _names(message: str, scope: str) -> bool:
-    """Return whether a runtime's message contains the name of a node."""
     name = re.escape(scope.rpartition("/")[2])
     return bool(name) and re.search(rf"(?<![\w/.]){name}(?![\w/.])", message) is not None
 
 
 def named_nodes(model: Model, message: str) -> list[str]:
-    """Return the scopes of scatter nodes that a message names, else that of another node."""
+    """Return the scopes of scatter nodes that a message names; if it names none, of the first other node."""
     named = [node for node in model.walk() if _names(message, node.scope)]
     scatters = [node for node in named if is_scatter(node.type)]
     return [node.scope for node in scatters or named[:1]]
 
 
 def upstream_of(model: Model, output: str) -> Callable[[str], bool]:
-    """Return a function that tells by its scope whether an output may depend on a node.
+    """Return a predicate on node scopes: whether the output may depend on that node.
 
     A node in a body counts like the node that contains the body; nodes of functions always count.
     """
@@ -342,7 +342,7 @@ def upstream_of(model: Model, output: str) -> Callable[[str], bool]:
 
 
 def _upstream(flow: Dataflow, keys: Iterable[Key]) -> Iterator[Node]:
-    """Yield the nodes of a graph on which values depend, also by way of states."""
+    """Yield the nodes of a graph on which values depend, directly or through states."""
     waiting, seen = [*keys], set[Key]()
     while waiting:
         key = waiting.pop()
@@ -365,7 +365,7 @@ def _upstream(flow: Dataflow, keys: Iterable[Key]) -> Iterator[Node]:
 
 
 def explanation(lead: Lead) -> str:
-    """Return what a result is known as, or that it is not known."""
+    """Return a sentence with the known defects of a result, or one that says that no defect is known."""
     where = _where(lead)
     if lead.codes:
         calls = [str(Invocation("explain", {}, (code,))) for code in lead.codes]
@@ -380,7 +380,7 @@ def explanation(lead: Lead) -> str:
 
 
 class NextStep(NamedTuple):
-    """What a user can do next: a command, or a sentence where no command does it."""
+    """A suggestion to the user: a command, or a sentence if no command helps."""
 
     purpose: str
     call: Invocation | None
@@ -392,31 +392,29 @@ class NextStep(NamedTuple):
 
 
 def next_steps(lead: Lead) -> list[NextStep]:
-    """Return what the user can do, the most useful first."""
+    """Return suggestions to the user, the most useful first."""
     if lead.codes and lead.is_fixed:
         return [NextStep("fix", fix_of(lead))]
     if lead.codes:
-        avoid = [by_code()[code].avoid for code in lead.codes]
-        texts = [text.for_model(lead.model) if isinstance(text, Text) else text for text in avoid]
-        return [NextStep("to avoid it", None, str(text)) for text in texts if str(text)]
+        return [NextStep("to avoid it", None, by_code()[code].advice(lead.model)) for code in lead.codes]
     device = {"on": runners.short(lead.runner)}
     steps = list[NextStep]()
     if lead.status is Status.OK:
         extract = Invocation("compare", {**device, "extract": "wrong"}, (lead.model,))
-        steps.append(NextStep("a one-node model of it, to report it", extract))
+        steps.append(NextStep("for a bug report, a one-node model", extract))
     if lead.operator:
         search = Invocation("fuzz", {"operators": lead.operator, **device})
-        steps.append(NextStep("when it happens", search))
+        steps.append(NextStep("to learn when it happens", search))
     return steps
 
 
 def fix_of(lead: Lead) -> Invocation:
-    """Return the conversion that avoids known defects of a device."""
+    """Return the `convert` command that avoids the known defects of a device."""
     return Invocation("convert", {"targets": lead.device}, (lead.model,), f"NEW{PurePath(lead.model).suffix}")
 
 
 def lines_of(lead: Lead) -> list[str]:
-    """Return an explanation and the next steps, a line each."""
+    """Return the explanation and the suggestions of a lead, a line each."""
     return [explanation(lead), *(f"{step.purpose}: {step.action}" for step in next_steps(lead))]
 
 

@@ -1,4 +1,4 @@
-"""Differences between two tensors, element by element, and the tolerances for them."""
+"""Measures differences between two tensors, element by element, and defines their tolerances."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ir_scatter.core.arrays import INEXACT, Array, are_equal, in_own_dtype, kind, native, same_bits
+from ir_scatter.core.arrays import INEXACT, Array, are_equal, in_native_dtype, kind, native, same_bits
 from ir_scatter.core.display import record
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.parameters import Parameter
@@ -46,34 +46,36 @@ PRECISION_BITS = {"f16": 10, "bf16": 7, "f32": 23}
 """Fraction bits of the precisions in which a runtime may run a whole model."""
 
 _MOST_PRECISION_BITS = 23
-"""Maximum fraction bits to which an inference precision applies: f64 computed as f32 is a real difference."""
+"""Types with more fraction bits (f64) ignore the inference precision: f64 computed as f32 is a real
+difference."""
 
 _SMALLEST = {52: 2.0**-1022, 23: 2.0**-126, 7: 2.0**-126, 10: 2.0**-24}
 """Smallest magnitude that a device must not flush to 0, by fraction bits.
 
-Many devices flush subnormal numbers; those of f16 count as ordinary numbers, as devices keep them.
+Many devices flush subnormal numbers. Those of f16 count as ordinary numbers, as devices keep them.
 """
 
 _DEEP_ULPS, _SHALLOW_ULPS = 1024, 32
-"""Maximum difference of model outputs in units in the last place: of f32 and f64, and of narrower types."""
+"""Maximum difference of model outputs in units in the last place: for f32 and f64, for narrower types."""
 
 _SAMPLE_SIZE = 1 << 16
-"""Maximum elements used for the median magnitude: enough for a scale, and fast for large tensors."""
+"""Maximum elements from which the median magnitude is computed: enough for a scale, fast for large tensors.
+"""
 
 
 def default_tolerance(array: Array, precision: str = "", *, is_node: bool = False) -> Tolerance:
     """Return the tolerance that applies unless the user sets one.
 
     Integers, booleans and strings must be equal. A scatter node only moves elements, so its output must be
-    equal except for subnormal numbers, and rounding to a coarser inference precision; the caller adds the
-    rounding error of reductions. A model output may go through any operators, so each element may differ by a
-    fraction of its own magnitude plus the same fraction of the median magnitude: where large numbers cancel,
-    their rounding errors stay.
+    equal except for subnormal numbers and rounding to a coarser inference precision. (The caller adds the
+    rounding error of reductions.) A model output may go through any operators. So each element may differ by
+    a fraction of its own magnitude plus the same fraction of the median magnitude: where large numbers
+    cancel, their rounding errors stay.
 
     Args:
         array: the expected values.
         precision: the precision of the inference: "f32", "f16" or "bf16"; any other text means unknown.
-        is_node: whether the tensor is the output of a scatter node that was computed from given inputs.
+        is_node: whether the tensor is a scatter node's output, computed from the inputs that the runner read.
     """
     type_bits = FRACTION_BITS.get(array.dtype.name)
     if type_bits is None:
@@ -86,14 +88,14 @@ def default_tolerance(array: Array, precision: str = "", *, is_node: bool = Fals
 
 
 def computed_bits(type_bits: int, precision: str) -> int:
-    """Return the fraction bits of a computation: those of the type, or fewer if inference is coarser."""
+    """Return the fraction bits of a computation: those of the type, or of a coarser inference precision."""
     if type_bits > _MOST_PRECISION_BITS:
         return type_bits
     return min(type_bits, PRECISION_BITS.get(precision, type_bits))
 
 
 def coarsest(*precisions: str) -> str:
-    """Return the precision with the fewest fraction bits, ignoring unknown ones; unknown if all are."""
+    """Return the precision with the fewest fraction bits; unknown ones only count if all are unknown."""
     return min(precisions, key=lambda word: PRECISION_BITS.get(word, 99))
 
 
@@ -111,7 +113,7 @@ def median_magnitude(array: Array) -> float:
 class Tolerances:
     """The tolerances that the user sets, by the name of an output or node.
 
-    "" is the default for all others.
+    The name "" stands for all others.
     """
 
     named: Mapping[str, Tolerance]
@@ -155,10 +157,11 @@ class Verdict(StrEnum):
     CLOSE = "close"
     """Within the tolerance."""
     CONTESTED = "contested"
-    """The specification allows several results: different updates target one element without a reduction,
-    a NaN takes part in a minimum or maximum, or rounding decides which of two equal values comes first."""
+    """The specification allows several results: different updates target one element without a reduction, a
+    NaN takes part in a minimum or maximum, or rounding decides the order of two equal values."""
     PRECISION = "precision"
-    """More than f32 rounding explains, but the runner may compute in f16 or bf16, and that explains it."""
+    """Rounding in f32 does not explain the difference; rounding in f16 or bf16 does, and the runner may use
+    it."""
     UNKNOWN = "unknown"
     """No verdict: the rounding error may be so large that it explains any difference of this size."""
     NONDETERMINISTIC = "nondeterministic"
@@ -180,9 +183,9 @@ class Worst:
 
     @property
     def words(self) -> tuple[str, str, str]:
-        """Return texts for reports.
+        """Return (position, value, reference value) as texts for reports.
 
-        "[0, 1] is" (or "it is" for a scalar), the value, and the reference value.
+        The position reads "[0, 1] is", or "it is" for a scalar.
         """
         place = f"{list(self.index)} is" if self.index else "it is"
         return place, format_element(self.got), format_element(self.expected)
@@ -193,18 +196,18 @@ def format_element(element: object) -> str:
 
 
 RANDOM = "draws random numbers"
-"""Last words of `Excuse.why` if the elements depend on random numbers instead of contested elements."""
+"""Last words of `Excuse.why` if the elements depend on random numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Excuse:
-    """Counts elements of an output that are not judged: contested, computed from such, or random."""
+    """Counts the elements of an output that are not judged: contested, computed from such, or random."""
 
     elements: int | None
     """Number of elements that are not judged; None if even the shape is undetermined."""
     why: str = ""
-    """The operator that made elements unspecified beyond those that depend on colliding updates; "" if
-    there is none."""
+    """The operator whose whole output was marked as unspecified, as its effect on elements is unknown; else
+    ""."""
     is_whole: bool = False
     """Whether that operator made all elements unspecified."""
 
@@ -216,14 +219,14 @@ class Excuse:
 
 @dataclass(frozen=True, slots=True)
 class ExplainedDifference:
-    """What rounding explains of the differences between two tensors, measured with and without rounding.
+    """The part of the difference between two tensors that rounding explains.
 
     Attributes:
-        precision: the precision in which the differences are explained: "f32", "f16" or "bf16".
+        precision: the precision whose rounding is considered: "f32", "f16" or "bf16".
         differing: number of elements that differ by more than the tolerance, without contested ones.
         difference: the difference at the worst of these elements.
         bound: the greatest difference that rounding explains at that element.
-        is_complete: whether all computations that may raise the bound were made within the time limit.
+        is_complete: whether all computations that may raise the bound finished within the time limit.
     """
 
     precision: str
@@ -257,8 +260,8 @@ class Measure:
     explanation: ExplainedDifference | None = None
     """What rounding explains; None if that was not measured because the tensors agree well enough."""
     unspecified_in: str = ""
-    """If only one of two models specifies the differing elements, the other one: `SUBJECT` or `REFERENCE`;
-    else ""."""
+    """Which of two models, `SUBJECT` or `REFERENCE`, does not specify the differing elements; "" if both do.
+    """
 
 
 SUBJECT, REFERENCE = "subject", "reference"
@@ -285,10 +288,10 @@ def measure(
         got: the tensor that is judged.
         expected: the tensor that it is compared with.
         tolerance: applies to every element.
-        bound: for each element, a difference allowed in addition: the rounding error of a sum in any order.
+        bound: f64 per element: an additional allowed difference, such as the rounding error of a sum.
         contested: mask of elements that are left out, because the specification allows their value.
     """
-    got, expected = in_own_dtype(got), in_own_dtype(expected)
+    got, expected = in_native_dtype(got), in_native_dtype(expected)
     if got.shape != expected.shape or got.dtype != expected.dtype:
         remark = f"is {got.dtype.name} {show(got.shape)}, "
         remark += f"expected {expected.dtype.name} {show(expected.shape)}"
@@ -332,7 +335,7 @@ def elements_beyond(
     bound: Array | None = None,
     contested: Array | None = None,
 ) -> Array:
-    """Return a mask of the elements whose difference `measure` would reject; both tensors have one shape."""
+    """Return a mask of the elements that `measure` would count as differing; both shapes must be equal."""
     rest = ~same_bits(got, expected)
     if contested is not None:
         rest &= ~contested
@@ -352,7 +355,7 @@ def measure_node(
     precision: str = "f32",
     requested: Tolerance | None = None,
 ) -> Measure:
-    """Compare a scatter node's output with NumPy's result, in which elements may have several values."""
+    """Compare a scatter node's output with NumPy's result, where elements may have several allowed values."""
     values = expected.values
     tolerance = requested or default_tolerance(values, precision, is_node=True)
     if reduction is not Reduction.NONE and are_equal(got, values):
@@ -379,7 +382,7 @@ def to_python(element: Any) -> Any:
 
 
 def _wide(array: Array) -> Array:
-    """Convert numbers to a type wide enough for the differences of any two of them."""
+    """Convert numbers to a type that represents the difference of any two of them."""
     if array.dtype.kind == "c":
         return array.astype(np.complex128)
     if kind(array) == "float":
@@ -412,7 +415,7 @@ def _ulps(got: Array, expected: Array) -> int:
 
 
 def _ordered(array: Array) -> Array:
-    """Map floating-point numbers to integers that sort alike: neighbours differ by 1, both zeros are 0."""
+    """Map floating-point numbers to integers of the same order: neighbours differ by 1, both zeros are 0."""
     size = array.dtype.itemsize
     if array.dtype.name in _UNSIGNED_FLOATS:
         return array.view(np.uint8).astype(np.int64)
@@ -422,7 +425,7 @@ def _ordered(array: Array) -> Array:
 
 
 def _worst(got: Array, expected: Array, candidates: Array, distance: Array) -> Worst:
-    """Return the element with the largest distance among those of a mask."""
+    """Return the element with the largest distance within the mask `candidates`."""
     ranked = np.where(candidates, distance.astype(np.float64), -1.0)
     place = np.unravel_index(int(np.argmax(ranked)), got.shape)
     return Worst(tuple(map(int, place)), to_python(got[place]), to_python(expected[place]))

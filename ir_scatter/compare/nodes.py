@@ -20,7 +20,7 @@ from ir_scatter.reading import files_beside
 from ir_scatter.runners.base import NodeFacts, Tap, tap_of
 
 _SUFFIX = re.compile(r"(?:\.\d+)+$")
-"""Suffixes ".0" ... that a plugin adds to the name of a node beside which it inserts conversions."""
+"""Suffixes such as ".0" that a plugin appends to a node's name for the conversions that it inserts."""
 
 
 def facts_about_model(model: Model) -> ModelFacts:
@@ -62,7 +62,7 @@ def nodes_by_tap(model: Model) -> dict[Tap, ScatterNode]:
 
 
 def output_name(scatter: ScatterNode) -> str:
-    """Return the name of the tensor at a scatter node's first output; if it has no name, that of the node."""
+    """Return the name of a scatter node's first output tensor, or the node's name if the tensor has none."""
     name = scatter.node.outputs[0].name if scatter.node.outputs else ""
     return name or scatter.node.name
 
@@ -74,12 +74,12 @@ def has_states(model: Model) -> bool:
 
 
 def tolerance_names(scatter: ScatterNode) -> tuple[str, ...]:
-    """Return the names by which a user may set the tolerance of a node."""
+    """Return the names under which a user may set the tolerance of a node."""
     return output_name(scatter), scatter.node.name, scatter.node.scope
 
 
 def inference_precision(facts: Sequence[NodeFacts]) -> str:
-    """Return the coarsest precision in which a runtime has executed a node: "f16"; "" if none is known."""
+    """Return the coarsest precision in which a runtime executed any node, such as "f16"; "" if unknown."""
     precisions = {node.precision.lower() for node in facts} & PRECISION_BITS.keys()
     return coarsest(*sorted(precisions)) if precisions else ""
 
@@ -87,7 +87,7 @@ def inference_precision(facts: Sequence[NodeFacts]) -> str:
 def facts_about(facts: Sequence[NodeFacts], scopes: Mapping[str, str]) -> tuple[NodeFacts, ...]:
     """Return the facts about some nodes, renamed from the runtime's names to scopes of the model.
 
-    A plugin calls a conversion that it inserts beside node "a" "a.0". If there are facts about "a" and
+    A conversion that a plugin inserts beside node "a" is called "a.0". If there are facts about "a" and
     "a.0", those with the shorter suffix are returned.
 
     Args:

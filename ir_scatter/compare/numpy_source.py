@@ -21,7 +21,6 @@ from ir_scatter.compare.guard import (
     Watcher,
     watch_partially,
 )
-from ir_scatter.compare.result import NUMPY
 from ir_scatter.compare.rounding import MODEL_TYPES, Precision, Roundings, measure_rounding
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.dataflow import Key
@@ -32,17 +31,18 @@ from ir_scatter.evaluate.model import Computed, Program, Sketch, check_feeds, ma
 from ir_scatter.inputs.coverage import OptionalBody, optional_bodies
 from ir_scatter.ops.lookup import scatter_types
 from ir_scatter.runners.base import Outcome, Status
+from ir_scatter.runners.defaults import NUMPY
 from ir_scatter.version import versions
 
 _MOST_ENDS = 3
-"""Maximum unsupported nodes that a message names; it counts the others."""
+"""Maximum unsupported nodes that a message names: more would not fit a line."""
 
 _MOST_OUTPUTS = 8
 """Maximum outputs downstream of an unsupported node that a message names."""
 
 
 class Reference:
-    """Computes one model with NumPy in a thread, and observes the indices of its scatter nodes."""
+    """Computes one model with NumPy in a thread, and records the indices that its scatter nodes get."""
 
     def __init__(self, model: Model, *, has_taps: bool = True) -> None:
         """Prepare a model; `has_taps` says whether runners read the tensors at its scatter nodes."""
@@ -53,16 +53,16 @@ class Reference:
     def start(
         self, feeds: Mapping[str, Array], times: int = 1, timeout: float | None = None
     ) -> Callable[[float], tuple[Outcome, Observations]]:
-        """Begin to compute, unless that exceeded the time limit before; return a function that waits.
+        """Start computing in a thread, unless an earlier run timed out; return a function that waits.
 
-        Its argument is a time limit in seconds from the start; nothing is observed if that is exceeded. It
-        raises BadFeed if feeds do not fit the model, and UnreadableModel if the model, or a constant that is
-        needed, cannot be read.
+        The returned function takes a time limit in seconds from the start. Its observations are empty if the
+        limit is exceeded. It raises BadFeed if feeds do not fit the model, and UnreadableModel if the model
+        or a needed constant cannot be read.
 
         Args:
             feeds: the inputs by name.
-            times: inferences in a row, if the model keeps states.
-            timeout: the time limit: a loop that will surely exceed it is given up early.
+            times: number of consecutive inferences, if the model keeps states.
+            timeout: the time limit; a loop that will surely exceed it is aborted early.
         """
         observations, earlier, started = Observations(self._nodes), self._timed_out, time.monotonic()
         deadline = None if timeout is None else started + timeout
@@ -88,13 +88,13 @@ class Reference:
     def find_unspecified(
         self, feeds: Mapping[str, Array], masks: ContestedMasks, timeout: float
     ) -> Mapping[str, Unspecified]:
-        """Partial result for a model NumPy cannot run: outputs with unspecified elements, by name.
+        """Return the outputs with unspecified elements of a model that NumPy cannot compute, by output name.
 
         Args:
             feeds: the inputs by name.
-            masks: the contested elements that runners have shown.
-            timeout: in seconds for each of two attempts: to compute what NumPy supports, then to compute
-                nothing and only follow the contested elements.
+            masks: the contested elements seen in tensors from runners.
+            timeout: seconds for each of two attempts. The first computes what NumPy supports; the second
+                computes nothing and only propagates marks of contested elements.
         """
         sketch, ways = self._sketch, (True, False) if self._timed_out is None else (False,)
         for computes in ways if sketch is not None else ():
@@ -115,7 +115,7 @@ class Reference:
         precision: Precision = MODEL_TYPES,
         seeds: Sequence[int] = (),
     ) -> list[Roundings]:
-        """Return, per inference, which differences rounding explains; [] if NumPy cannot compute the model.
+        """Return the rounding errors of all outputs, per inference; [] if NumPy cannot compute the model.
 
         Args:
             feeds: the inputs by name.
@@ -137,7 +137,7 @@ class Reference:
 
     @property
     def program(self) -> Program | None:
-        """The model prepared for NumPy; None if NumPy cannot compute it, or took too long before."""
+        """The model prepared for NumPy; None if NumPy cannot compute it, or an earlier run timed out."""
         program = self._program if self._timed_out is None else None
         return program if isinstance(program, Program) else None
 
@@ -163,7 +163,7 @@ class Reference:
 
     @cached_property
     def _program(self) -> "Program | Error":
-        """The model prepared for its computation, or the reason why NumPy cannot compute it."""
+        """The model prepared for NumPy, or the error that explains why NumPy cannot compute it."""
         try:
             return prepare(self._model)
         except (BrokenModel, UnknownOperator, EvaluationFailed) as error:
@@ -179,7 +179,7 @@ class Reference:
     def _compute(
         self, feeds: Mapping[str, Array], observations: Observations, times: int, deadline: float | None
     ) -> Outcome:
-        """Compute the model, `times` in a row if it assigns states."""
+        """Compute the model; if it has states, run `times` consecutive inferences."""
         start, program = time.perf_counter(), self._program
         if isinstance(program, Error):
             if self._sketch is not None:
@@ -246,12 +246,12 @@ class Reference:
 
 
 def _cell(tensor: MarkedTensor | None) -> Computed | None:
-    """Return the array of a tensor, or the unsupported node because of which it has none."""
+    """Return a tensor's array, or the unsupported node that prevented computing it."""
     return None if tensor is None else tensor.end if tensor.array is None else tensor.array
 
 
 def run_in_background(work: Callable[[], Any]) -> "Future[Any]":
-    """Call a function in a daemon thread, which does not prevent the process from exiting."""
+    """Call a function in a daemon thread, so that the process can exit without waiting for it."""
     future: Future[Any] = Future()
 
     def run() -> None:

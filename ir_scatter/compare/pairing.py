@@ -1,4 +1,7 @@
-"""Matches inputs and outputs of two models, even if a converter renamed or narrowed them."""
+"""Matches inputs and outputs of two models, even if a converter renamed or narrowed them.
+
+An "end" is an input or output of a model. A converter narrows an end if it changes f32 to f16, for example.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -39,7 +42,7 @@ class By(StrEnum):
     """How two inputs or outputs were matched."""
 
     MAP = "map"
-    """The caller pairs them."""
+    """The caller named both."""
     NAME = "name"
     ORDER = "order"
     SHAPE = "shape"
@@ -48,7 +51,7 @@ class By(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Match(Generic[_End]):
-    """An input or output of the first model (`first`), and its counterpart in the second model (`second`)."""
+    """An input or output of the first model (`first`) and its counterpart in the second (`second`)."""
 
     first: _End
     second: _End
@@ -67,10 +70,7 @@ class Match(Generic[_End]):
         return first or second if first is None or second is None else narrower(first, second)
 
     def name_in(self, values: Mapping[str, object]) -> str | None:
-        """Return which of the names of the first model's input or output is a key of `values`.
-
-        None if none is.
-        """
+        """Return the name of the first model's input or output that is a key of `values`, or None."""
         return next((name for name in self.first.names if name in values), None)
 
 
@@ -89,11 +89,10 @@ class Pairing:
     outputs: tuple[Match[GraphOutput], ...]
     notes: tuple[str, ...]
     precision: str = ""
-    """The precision in which one model stores its weights, if it is coarser than in the other model; else
-    ""."""
+    """The precision of the weights in one model, if it is coarser than in the other ("f16"); otherwise ""."""
 
     def twin(self) -> Twin:
-        """Return the second model, prepared so that inputs can be generated that are legal for both models.
+        """Return the second model as a `Twin`: the input generator then draws inputs that are legal for both.
 
         Each of its inputs gets its values from an input of the first model, or from a constant.
         """
@@ -113,7 +112,7 @@ class Pairing:
         return Twin(make_sketch(self.models[1]), tuple(sources), drawn)
 
     def shapes(self, input_shapes: Mapping[str, Shape]) -> dict[str, Shape]:
-        """Combine the shapes of inputs that the caller sets with those that both models declare.
+        """Intersect the input shapes that the caller sets with those that both models declare.
 
         Raises:
             BadFeed: the caller's shape contradicts the second model.
@@ -129,7 +128,7 @@ class Pairing:
         return shapes
 
     def ranges(self, input_ranges: Mapping[str, ValueRange]) -> dict[str, ValueRange]:
-        """Rename the inputs in a mapping of value ranges to their names in the first model."""
+        """Replace input names of the second model by those of the first in a mapping of value ranges."""
         return {self._name_in_first(name): ends for name, ends in input_ranges.items()}
 
     def adapt_feeds(self, feeds: Feeds) -> tuple[dict[str, Array], list[str]]:
@@ -172,9 +171,9 @@ class Pairing:
         return first, second
 
     def by_first(self, outputs: Mapping[str, _Value]) -> dict[str, _Value]:
-        """Rename the outputs of the second model to their counterparts in the first.
+        """Replace the output names of the second model by those of their counterparts in the first.
 
-        An output without a counterpart keeps its name; if the first model uses that name, it gets a prime:
+        An output without a counterpart keeps its name. If the first model uses that name, it gets a prime:
         "y'".
         """
         names = {match.second.name: match.first.name for match in self.outputs}
@@ -184,7 +183,6 @@ class Pairing:
         }
 
     def _name_in_first(self, name: str) -> str:
-        """Return the name of an input in the first model."""
         if any(name in input.names for input in self.ends[0]):
             return name
         return next((match.first.names[0] for match in self.inputs if name in match.second.names), name)
@@ -225,7 +223,7 @@ def pair_text(pair: NamePair) -> str:
 
 
 def pair_names(pair: NamePair) -> tuple[str, str]:
-    """Split "A=B" at the first "=" into two names; a tuple is returned unchanged."""
+    """Split "A=B" at the first "=" into two names; return a tuple unchanged."""
     if not isinstance(pair, str):
         return pair
     first, _, second = pair.partition("=")
@@ -237,9 +235,9 @@ def pair(
 ) -> Pairing:
     """Match the inputs and the outputs of two models.
 
-    The caller's pairs come first, then inputs and outputs of the same name. The rest are matched in order if
-    types and shapes allow only one such matching; otherwise one by one, where only one candidate is
-    compatible.
+    The caller's pairs come first, then inputs and outputs of the same name. The rest is matched in order, if
+    types and shapes allow only one such matching. Otherwise an end is matched if it has only one compatible
+    candidate.
 
     Raises:
         BadFeed: an input of the second model has no counterpart, or a name of the caller does not exist.
@@ -265,7 +263,7 @@ def pair(
         raise BadFeed(f"{message}: cannot match these inputs; pair them with {hint}")
     notes = list(ends.notes())
     notes += [
-        f"input {input.names[0]} of {first.path} is not in {second.path}, which does not get it"
+        f"input {input.names[0]} of {first.path} has no counterpart in {second.path}, which ignores it"
         for input in ends.unmatched()[0]
         if input.default is None
     ]
@@ -294,14 +292,14 @@ def pair(
 
 
 def _stored_precision(model: Model) -> str:
-    """Return the coarsest precision in which a model stores weights: "f16"."""
+    """Return the coarsest precision in which a model stores weights, for example "f16"."""
     values = (input.value for node in model.walk() for input in node.inputs)
     types = {value.element_type for value in values if value is not None and value.constant is not None}
     return coarsest("f32", *(type.name for type in types if type is not None and type.name in PRECISION_BITS))
 
 
 class _Matcher(Generic[_End]):
-    """Matches the inputs, or the outputs, of two models; the most reliable criterion is applied first."""
+    """Matches the inputs, or the outputs, of two models; callers apply the most reliable criterion first."""
 
     def __init__(
         self,
@@ -343,8 +341,8 @@ class _Matcher(Generic[_End]):
     def match_in_order(self, first: Sequence[_End], second: Sequence[_End]) -> bool:
         """Match in order if only one such matching is possible; return whether it is.
 
-        It is if matching from the front and from the back gives the same pairs. Inputs or outputs of the
-        first model may be left over.
+        The matching is unique if matching from the front and from the back gives the same pairs. Inputs or
+        outputs of the first model may stay unmatched.
         """
         earliest, latest = _in_order(first, second), _in_order(first[::-1], second[::-1])
         if earliest is None or latest is None or earliest != latest[::-1]:
@@ -354,7 +352,7 @@ class _Matcher(Generic[_End]):
         return True
 
     def match_by_shape(self, first: Sequence[_End], second: Sequence[_End]) -> bool:
-        """Match one by one where only one candidate is compatible; match nothing unless all can be matched.
+        """Repeatedly match ends that have only one compatible candidate; all or nothing.
 
         Before: a fits {x}, b fits {x, y}. After a=x was matched, b fits {y} only: b=y.
         """
@@ -405,7 +403,7 @@ class _Matcher(Generic[_End]):
         return f"{end.names[0]} ({type}{show(end.shape)})"
 
     def _ends_of(self, pair: NamePair) -> tuple[_End, _End]:
-        """Return the input or output of each model that a pair names; in "A=B" both names may contain "="."""
+        """Return the end of each model that a pair names; in the text "A=B" both names may contain "="."""
         by_name = [
             {name: end for end in reversed(side) for name in reversed(end.names)} for side in self._ends
         ]
@@ -432,7 +430,7 @@ class _Matcher(Generic[_End]):
 def _in_order(first: Sequence[_End], second: Sequence[_End]) -> list[_End] | None:
     """Assign to each item of `second` the earliest compatible item of `first`, keeping the order.
 
-    None if stuck.
+    None if some item of `second` has no compatible item left.
     """
     rest = iter(first)
     matches = [next((end for end in rest if _fit(end, target)), None) for target in second]
@@ -455,10 +453,10 @@ def _are_compatible(first: ElementType | None, second: ElementType | None) -> bo
 
 
 def in_one_type(got: Array, expected: Array, precision: str) -> tuple[Array, Array, Tolerance | None]:
-    """Convert outputs of two models to a common type, and return its tolerance.
+    """Convert outputs of two models to a common type, and return them with a tolerance.
 
-    The arrays stay unchanged if no type can represent the numbers of both. The tolerance is that of the
-    narrower type; None if the types are not compatible.
+    The arrays stay unchanged if no type can represent the numbers of both. The tolerance is the default of
+    the narrower type; None if the types are not compatible.
     """
     first, second = from_dtype(got.dtype), from_dtype(expected.dtype)
     if first is None or second is None or not _are_compatible(first, second):

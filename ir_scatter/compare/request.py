@@ -1,4 +1,4 @@
-"""The entry of `compare` for the command line: resolves runner names, runs the request, writes files."""
+"""The entry of `compare` for the command line: resolves runner names, runs the comparison, writes files."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -12,7 +12,7 @@ from ir_scatter import runners
 from ir_scatter.compare.extract import extract
 from ir_scatter.compare.nodes import nodes_by_tap, tolerance_names
 from ir_scatter.compare.phases import Interrupted, begin, within
-from ir_scatter.compare.result import NUMPY, Compared, CompareSettings, Relation
+from ir_scatter.compare.result import Compared, CompareSettings, Relation
 from ir_scatter.compare.run import compare
 from ir_scatter.compare.snapshot import save
 from ir_scatter.core.arrays import Array
@@ -30,16 +30,18 @@ from ir_scatter.jobs import Executor, Gone, Job, NotDone, register
 from ir_scatter.jobs.local import local
 from ir_scatter.reading import read
 from ir_scatter.runners.base import Availability, Runner
+from ir_scatter.runners.defaults import NUMPY
 from ir_scatter.version import versions
 
 if TYPE_CHECKING:
     from ir_scatter.jobs.machine import Machine
 
 _USED = WeakSet[Runner]()
-"""Runners whose processes have run a model before: memory errors of that model may have damaged them."""
+"""Runners whose processes have run a model before; memory errors of that model may have damaged the
+processes."""
 
 _SAVED = "saved"
-"""The runner name "saved": run nothing, and judge only saved results."""
+"""The runner name "saved": no runtime runs, only saved results are judged."""
 
 _INPUTS, _AGAINST, _EACH = Parameter("inputs"), Parameter("against"), Parameter("each", True)
 _SAVE, _EXTRACT, _CASES = Parameter("save"), Parameter("extract"), Parameter("cases")
@@ -107,16 +109,15 @@ class CompareRequest:
     """The arguments of a comparison; `save`, `against` and `extract` are folders."""
 
     models: tuple[str, ...]
-    """The paths: of one model, or of two to compare with each other; with `each`, any number of files and
+    """Paths: of one model; of two to compare with each other; with `each`, of any number of files and
     folders."""
     names: tuple[str, ...] = ()
     """The names of the runners; empty for NumPy and all default runners that are available."""
     settings: CompareSettings = field(default_factory=CompareSettings)
     each: bool = False
-    """Whether each model is compared by itself, instead of two models with each other."""
+    """Whether each model is compared on its own, instead of two models with each other."""
     inputs: str | Mapping[str, Array] | None = None
-    """The inputs of the first cases: a path as `read_cases` reads it, or arrays by name; None to generate
-    them."""
+    """Inputs of the first cases: a path that `read_cases` reads, or arrays by name; None to generate all."""
     skip_missing: bool = False
     """Whether to skip runners that are not available here."""
     save: str | None = None
@@ -128,8 +129,7 @@ class CompareRequest:
     overwrite: bool = True
     """Whether earlier results and models in these folders are replaced."""
     loaded: tuple[Model | None, ...] = ()
-    """Models that are in memory already, in the order of `models`; None where the file is still to be
-    read."""
+    """Models already in memory, in the order of `models`; None for files still to be read."""
 
 
 @record(eq=False, is_brief=True)
@@ -146,7 +146,7 @@ class ComparedModels:
     """The results of a `CompareRequest`.
 
     Attributes:
-        found: one result per model; a single one if two models were compared with each other.
+        found: one result per model; a single result if two models were compared with each other.
     """
 
     found: tuple[Compared, ...]
@@ -166,7 +166,7 @@ class ComparedModels:
 def run_job(
     request: CompareRequest, executor: Executor | None = None, directory: runners.Directory = runners.HERE
 ) -> ComparedModels:
-    """Compare models, save results and write one-node models, as the request says.
+    """Compare models, save results and write one-node models as requested.
 
     Args:
         request: the arguments.
@@ -257,7 +257,7 @@ def _check(request: CompareRequest) -> None:
 
 
 def _explain_machines(compared: Compared, machines: "Sequence[Machine]") -> str:
-    """Describe how two machines differ if the same device gave different results on them; else ""."""
+    """Describe how two machines differ that gave different results on the same device; "" if none did."""
     results: dict[str, dict[str, object]] = {}
     for outcome in compared.outcomes:
         machine, _, device = outcome.runner.rpartition("/")
@@ -276,7 +276,8 @@ def _explain_machines(compared: Compared, machines: "Sequence[Machine]") -> str:
             from ir_scatter.jobs.machine import differences
 
             facts = "; ".join(differences(by_name[first], by_name[second]))
-            return f"{first} and {second} differ on {device}, and in {facts or 'nothing that they report'}"
+            known = f"they also differ in {facts}" if facts else "the machines report no difference"
+            return f"{first} and {second} give different results on {device}; {known}"
     return ""
 
 
@@ -305,7 +306,7 @@ def _compare_each(
     """Yield the result of each model, and the name of the folder for its files.
 
     The folder is named after the model file, preceded by parent folders if that name is taken. After an
-    interrupt, the results of models that are already finished are yielded before the interrupt is raised.
+    interrupt, results of finished models are yielded before the interrupt is raised.
     """
     folder_names, interrupt = set[str](), None
     models = find_files(request.models, ()).sources
@@ -345,7 +346,7 @@ def _compare_each(
 def compare_file(
     source: Source, names: Sequence[str], settings: CompareSettings
 ) -> Compared | NotCompared | None:
-    """Compare one of many models on runners that stay alive between models; None if the file is not a model.
+    """Compare one of many models on runners that stay alive; None if the file is not a model.
 
     A plugin that wrote out of bounds on an earlier model may fail on later ones. So a difference counts only
     if it also occurs in fresh processes.
@@ -363,7 +364,7 @@ def compare_file(
         raise
     except UnreadableModel as error:
         is_no_model = not (source.is_named or error.is_model)
-        return None if is_no_model else NotCompared(source.path, error.message, is_unreadable=True)
+        return None if is_no_model else NotCompared(source.path, error.advice, is_unreadable=True)
     except Error as error:
         message = str(error).removeprefix(f"{source.path}: ")
         return NotCompared(source.path, message, is_unreadable=False)

@@ -20,10 +20,7 @@ from ir_scatter.core.words import counted, listed
 from ir_scatter.evaluate.certainty import DetailedResult
 from ir_scatter.ops.spec import NEGATIVE_INDEX, Reduction
 from ir_scatter.runners.base import OTHER_FORMAT, Availability, NodeFacts, Outcome, Status
-from ir_scatter.runners.defaults import PRECISION, TAP_MEMORY, TAPS, TIME_LIMIT
-
-NUMPY = "numpy"
-"""The name of the NumPy evaluator among runners."""
+from ir_scatter.runners.defaults import NUMPY, PRECISION, TAP_MEMORY, TAPS, TIME_LIMIT
 
 SAVED = "saved:"
 """Prefix of the name of a runner whose results were loaded from a folder."""
@@ -35,7 +32,7 @@ NOT_COMPUTED = "it is not computed with these inputs"
 def short_names(first: str, second: str) -> tuple[str, str]:
     """Return the shortest distinct names of two files.
 
-    "a/model.xml" and "b/model.xml" if both are model.xml.
+    Example: "a/model.xml" and "b/model.xml" if both files are called model.xml.
     """
     first_parts, second_parts = PurePath(first).parts, PurePath(second).parts
     for count in range(1, max(len(first_parts), len(second_parts))):
@@ -53,7 +50,7 @@ def with_verb(names: Sequence[str], singular: str, plural: str) -> str:
 class Level(StrEnum):
     """Whether a compared tensor is a model output or a node output.
 
-    For a node, the reference is computed from the inputs that the node got on its runner.
+    For a node, NumPy computes the reference from the inputs that the node got on its runner.
     """
 
     MODEL = "model"
@@ -77,7 +74,7 @@ class Relation(StrEnum):
 
 @record(eq=False)
 class Comparison:
-    """The comparison of one tensor of a runner with that of another runner, or of another run of this one.
+    """The comparison of one tensor of a runner with the same tensor of another runner, or of another run.
 
     `got`, `expected` and the `inputs` of a node are for reports; they are None if the tensors are equal.
     """
@@ -102,7 +99,7 @@ class Comparison:
     caller: str = ""
     """For a node in a function, the scope of the node that calls the function."""
     tapped: bool = False
-    """Whether one of two runs of the same runner had taps (intermediate tensors as extra outputs)."""
+    """Whether this compares a runner's run with taps (intermediate tensors as outputs) with one without."""
     wrong_runs: tuple[int, int] | None = None
     """(number of runs with a wrong result, number of runs); None if all runs have the same verdict."""
     known_as: tuple[str, ...] = ()
@@ -122,7 +119,7 @@ class Comparison:
     def sides(self) -> tuple[str, str]:
         """Labels of the two tensors for a report.
 
-        "on openvino:CPU" and "on onnxruntime", or "got" and "expected".
+        Example: "on openvino:CPU" and "on onnxruntime", or "got" and "expected".
         """
         match self.relation:
             case Relation.DOCUMENT:
@@ -173,10 +170,7 @@ class Guarded:
 
     @classmethod
     def contested(cls, runner: str, scatter: ScatterNode, case: int, result: DetailedResult) -> Self | None:
-        """Return a remark with the number of elements that have several allowed values.
-
-        None if there are none.
-        """
+        """Return a remark that counts the elements with several allowed values; None if there are none."""
         count = int(np.count_nonzero(result.contested))
         if not count:
             return None
@@ -198,25 +192,26 @@ class Outlier:
     tensor: str
     case: int
     runners: tuple[str, ...]
-    """Their names; empty if two models differ although NumPy confirms the results of each."""
+    """Names of runners; empty if two models differ although NumPy confirms both results."""
     message: str
     tapped: bool = False
-    """Whether the runner contradicts itself: its outputs change when nodes are tapped."""
+    """Whether the runner contradicts itself: its outputs change when taps are added."""
     model: str = ""
     """The path of the model, if only one of two models is concerned; else ""."""
 
 
 @record(is_brief=True)
 class FirstDifference:
-    """Where an output of a runner begins to differ: the first part of the model that adds a difference.
+    """The first part of the model that adds to the difference in an output of a runner.
 
-    A part is the nodes between tensors that were read from the runner; NumPy computes it from these tensors.
+    A part consists of the nodes between two sets of tensors that were read from the runner. NumPy computes it
+    from the first set and compares with the second.
     """
 
     runner: str
     case: int
     nodes: tuple[str, ...]
-    """The scopes of the nodes of the part that compute values; empty if no part adds a difference."""
+    """Scopes of the nodes in the part that compute values; empty if no part adds a difference."""
     operators: tuple[str, ...]
     """The operator types of `nodes`."""
     message: str
@@ -233,16 +228,16 @@ class NotTapped:
 
 @record()
 class Lead:
-    """What a result leads on to: the known defects that explain it, or that none does.
+    """Where to look next after a result: the known defects that explain it, or the fact that none does.
 
     Attributes:
-        nodes: the scopes of the nodes that meet the defects, or that the result or the runtime names.
-        codes: the defects; empty if no known defect explains the result.
+        nodes: scopes of the nodes that the defects affect, or that the result or the runtime names.
+        codes: codes of the defects; empty if no known defect explains the result.
         status: how the run ended; `OK` for a wrong or changing result.
-        target: the device and release, "openvino:CPU 2026.4.1".
-        device: the same as users name it for `convert`, "CPU".
-        operator: that of the first node, "ScatterUpdate-3"; "" if it is no scatter node.
-        untested: if none explains it, how many known defects were never tested on that release.
+        target: device and release: "openvino:CPU 2026.4.1".
+        device: the device as users name it for `convert`: "CPU".
+        operator: operator of the first node: "ScatterUpdate-3"; "" if it is no scatter node.
+        untested: if no defect explains the result, how many known defects were never tested on that release.
         is_fixed: whether a conversion of the model for that device avoids the defects; None if not tried.
     """
 
@@ -266,27 +261,26 @@ class CompareSettings:
     cases: int = 1
     repeat: int = 1
     values: str = "plain"
-    """Numbers in generated inputs: "plain" for ordinary ones, "edge" for extreme ones."""
+    """Kind of numbers in generated inputs: "plain" for ordinary ones, "edge" for extreme ones."""
     input_shapes: Mapping[str, Shape] = field(default_factory=dict)
     input_ranges: Mapping[str, ValueRange] = field(default_factory=dict)
     """(lowest, highest) number of generated inputs, by input name."""
     given: tuple[str, ...] = ()
-    """Conditions that inputs satisfy, by names of the first model: "position in 0..15"."""
+    """Conditions that generated inputs satisfy, by input names of the first model: "position in 0..15"."""
     tolerances: Tolerances = field(default_factory=Tolerances)
     precision: str = PRECISION
     pairwise: bool = False
-    """Whether outputs of all pairs of runners are compared, instead of each runner with the reference
-    only."""
+    """Whether outputs of all pairs of runners are compared, not only each runner with the reference."""
     map_inputs: tuple[NamePair, ...] = ()
-    """Inputs of the first model and the inputs of the second that get the same values."""
+    """Pairs of inputs, one of each model, that get the same values."""
     map_outputs: tuple[NamePair, ...] = ()
-    """Outputs of the first model and the outputs of the second that are compared with them."""
+    """Pairs of outputs, one of each model, that are compared."""
     reference: bool = True
     """Whether NumPy computes the model as the reference even if it is not among the runners."""
     timeout: float = TIME_LIMIT
     """Time limit of each run, in seconds."""
     taps: str = TAPS[0]
-    """Nodes whose values are read to find where a difference arises: "scatter" or "all"."""
+    """Nodes whose outputs are read to locate a difference: "scatter" or "all"."""
     tap_memory: int = TAP_MEMORY
     """Maximum bytes of tapped tensors in memory at once."""
     keeps_runs: bool = False
@@ -297,7 +291,7 @@ class CompareSettings:
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """Facts that identify a model, so that readers of a report can check that they have the same one."""
+    """Facts that identify a model, so that readers of a report can check that they have the same file."""
 
     path: str
     format: str
@@ -305,7 +299,7 @@ class ModelFacts:
     opsets: tuple[str, ...]
     """"opset13", or "ai.onnx 18"."""
     files: tuple[tuple[str, int, str], ...]
-    """Path, size in bytes and SHA-256 of the model file and its files of weights."""
+    """(path, size in bytes, SHA-256) of the model file and its weight files."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -323,21 +317,20 @@ class Compared:
     model: str
     settings: CompareSettings
     outcomes: tuple[Outcome, ...] = ()
-    """One per runner, without output arrays: its first failure, or its first outcome if it has not failed."""
+    """One per runner, without output arrays: its first failure, or its first outcome if none failed."""
     comparisons: tuple[Comparison, ...] = ()
     """The comparisons of model outputs, then those of nodes."""
     guarded: tuple[Guarded, ...] = ()
     outliers: tuple[Outlier, ...] = ()
     first_differences: tuple[FirstDifference, ...] = ()
-    """If one model is compared: where the output of each wrong runner begins to differ."""
+    """For each runner with a wrong output, where it begins to differ; empty if two models are compared."""
     not_tapped: tuple[NotTapped, ...] = ()
     remarks: tuple[str, ...] = ()
     facts: Mapping[str, tuple[NodeFacts, ...]] = field(default_factory=dict)
     feeds: tuple[Mapping[str, Array], ...] = ()
     """The inputs of each case, by name."""
     passed_cases: int = 0
-    """How many of the first cases use inputs that the caller passed; the inputs of later cases are
-    generated."""
+    """Number of cases with inputs from the caller; they come first, generated cases after them."""
     runs: tuple[tuple[Runs, ...], ...] = ()
     """The runs of all runners for each case; empty unless the settings keep them."""
     other: str = ""
@@ -347,9 +340,9 @@ class Compared:
     """The operator of each scatter node, by scope of the node."""
     devices: Mapping[str, Availability] = field(default_factory=dict)
     about: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Limits on how far a runner's results can be trusted, by runner name."""
+    """Why a runner's results are of limited value (an emulated device, for example), by runner name."""
     suspects: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Codes of known defects that taps hide and that nodes may have, by runner and scope of the node.
+    """Codes of known defects that disappear when nodes are tapped, by runner and node scope.
 
     Only for runners with a wrong output, or whose outputs were compared with nothing.
     """
@@ -370,11 +363,11 @@ class Compared:
     machine: str = ""
     """The machine of a fleet that made this comparison."""
     not_run: tuple[str, ...] = ()
-    """Branches and bodies that ran in no case: those with a scatter node; all, if two models are compared."""
+    """Branches and bodies that ran in no case; for a single model, only those that contain a scatter node."""
     not_tried: tuple[str, ...] = ()
-    """Conditions that no case tried, such as repeated indices: a difference may occur under them."""
+    """Conditions that no case tried, such as repeated indices; results may differ under them."""
     apart: str = ""
-    """How two machines differ whose results for the same device differ; "" if none do."""
+    """How two machines differ that gave different results for the same device; "" if none did."""
 
     @property
     def differs(self) -> bool:
@@ -391,7 +384,7 @@ class Compared:
     def failed(self) -> tuple[Outcome, ...]:
         """The outcomes of runners that the user named and that failed.
 
-        An operator that NumPy does not support, or a format that a runtime does not read, is not a failure.
+        Not a failure: an operator that NumPy does not support, or a format that a runtime does not read.
         """
         return tuple(
             outcome
@@ -407,8 +400,8 @@ class Compared:
 def has_failed(results: Sequence[Compared]) -> bool:
     """Return whether a comparison that the user asked for could not be made.
 
-    That is so if a named runner failed, no named runner reads the format of a model, generated inputs do not
-    fit a model, or nothing was compared although there was something to compare.
+    Reasons: a named runner failed; no named runner reads the format of a model; generated inputs do not fit a
+    model; or no result was compared although there was something to compare.
     """
     for compared in results:
         named = [

@@ -1,23 +1,23 @@
-"""What rounding explains: a model computed in its own types and, beside it, in f64.
+"""Measures how large rounding errors are: a model is computed in its own types and, beside it, in f64.
 
-The bound of rounding at an element is measured, not derived. Each tensor is computed twice by the same
-kernels, and the distance of the two results is the error that rounding makes up to there:
+The rounding errors of a model are measured, not derived. Each tensor is computed twice by the same kernels.
+The distance of the two results is the rounding error that accumulated up to this tensor:
 
     x        f32: 0.1, 0.2       f64: the same numbers
     Exp      f32: e              f64: E         error |e - E|, about 1e-7
     MatMul   f32: e W            f64: E W       error of Exp and of the sums
 
-Another computation rounds elsewhere, and one element may be right by chance. So the bound of an element is
-a small multiple (`FACTOR`) of the greatest error of any element of the tensor that is about as large, or
-smaller. A mask tells which elements passed an operator that rounds: others, which were only moved, must be
-equal.
+A runtime that sums in another order makes other errors, and NumPy's error at one element may be small by
+chance. So each element gets a bound: a small multiple (`FACTOR`) of the greatest error among the elements of
+the tensor that are about as large, or smaller. A difference within the bound is "explained" by rounding. A
+mask tells which elements passed an operator that rounds; all others were only moved, and must be equal.
 
-A device that computes in f16 or bf16 is followed the same way: all elements, or those of some operators, are
-rounded to that type. Where a difference of inputs within the bound makes an output jump (comparisons, Round,
-TopK), what follows is not specified: it is marked like elements that updates contest.
+A device that computes in f16 or bf16 is imitated: all elements, or those of some operators, are rounded to
+that type. Near a jump (comparisons, Round, TopK) a difference of inputs within the bound may change an output
+completely. Such elements are "near ties": they are marked as unspecified, like contested elements.
 
-Scatter nodes are no exception here, but nothing here is an excuse for one: at a node that was tapped its
-result is judged by the bounds of its own reduction.
+This holds for model outputs. The output of a tapped scatter node is judged by the error bound of its own
+reduction instead.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -40,7 +40,7 @@ from ir_scatter.compare.guard import (
     whole_tensor,
 )
 from ir_scatter.compare.measure import FRACTION_BITS, PRECISION_BITS, median_magnitude
-from ir_scatter.core.arrays import Array, in_own_dtype
+from ir_scatter.core.arrays import Array, in_native_dtype
 from ir_scatter.core.element_types import ELEMENT_TYPES, dtype, from_dtype
 from ir_scatter.core.errors import Error
 from ir_scatter.core.model import OPENVINO
@@ -48,36 +48,37 @@ from ir_scatter.evaluate.certainty import DetailedResult
 from ir_scatter.evaluate.model import Program, by_role, check_feeds, compute_node
 from ir_scatter.evaluate.operator import CheckedCase
 from ir_scatter.ops.general import GeneralOp
-from ir_scatter.ops.general_rounding import Jump, is_basic, jump_of, rounds
+from ir_scatter.ops.general_rounding import Jump, is_basic, jump_of, quotient_port, rounds, scores_port
 from ir_scatter.ops.kernels.apply import scatter
 from ir_scatter.ops.lookup import Lookup
 from ir_scatter.ops.spec import Role
 
 FACTOR, FACTOR_COARSE = 8, 4
-"""The bound of rounding is this many times the greatest error that NumPy makes: runtimes sum in other orders,
-and their functions may be off by more units than NumPy's. In f16 and bf16 the rounding of tensors prevails,
-which is the same everywhere."""
+"""Bound of rounding as a multiple of NumPy's greatest error: runtimes sum in other orders, and their
+functions may be less accurate than NumPy's. The second factor is for f16 and bf16: there the rounding of
+tensors prevails, which is the same everywhere."""
 
 _NEIGHBOURS = 16
-"""The greatest error is that of at least this many elements: one of them may be right by chance."""
+"""Minimum elements among which the greatest error is taken: the error of a single one may be small by chance.
+"""
 
 _SAMPLE = 1 << 18
-"""Elements whose errors are sorted: enough for their greatest, and fast for large tensors."""
+"""Maximum elements whose errors are sorted: enough for their greatest, and fast for large tensors."""
 
 LARGEST_SHARE, LARGEST_SHARE_COARSE = 0.01, 0.25
-"""A bound above this share of an element, or of the median magnitude, explains nothing: in the types of the
-model, and in f16 or bf16, which have few bits themselves."""
+"""A bound explains nothing above this share of an element, or of the median magnitude if that is larger. The
+second share is for f16 and bf16, which have few bits."""
 
 _ONE_IN = 8
-"""One in so many numbers is changed by a last bit upwards, and one downwards."""
+"""With a seed, one in this many numbers is changed upwards by its last bit, and one downwards."""
 
 _EXCESS = 2
-"""Errors with random last bits are about so many times those of rounding: inputs of an operator change by
-0.5 units in the last place (root of the mean square), where rounding changes its output by 0.3."""
+"""Ratio of errors with random last bits to errors of rounding. Random bits change inputs of an operator by
+0.5 units in the last place (root mean square), rounding changes its output by 0.3."""
 
 _WIDEST_BITS = 52
 _SMALLEST_NORMAL = 2.0**-126
-"""Devices may flush smaller numbers of f32 to 0."""
+"""Smallest normal number of f32; devices may flush smaller ones to 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +87,8 @@ class Precision:
 
     Attributes:
         name: "f16" or "bf16"; "" for the types of the model.
-        operators: the OpenVINO types of the operators that are computed so, by both dialects' rows; None for
-            all, and then every tensor is stored so.
+        operators: OpenVINO types of the operators computed in this precision, whose ONNX counterparts are
+            included. None for all operators; then all tensors are stored in it too.
     """
 
     name: str = ""
@@ -114,10 +115,10 @@ MODEL_TYPES = Precision()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RoundedTensor(MarkedTensor):
-    """A tensor with the same values without rounding.
+    """A tensor, and beside it the same tensor computed without rounding.
 
     Attributes:
-        wide: f64; None if no element was rounded.
+        wide: the values without rounding, f64; None if no element was rounded.
         rounded: marks the elements that were rounded; None if there are none.
     """
 
@@ -127,15 +128,15 @@ class RoundedTensor(MarkedTensor):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OutputRounding:
-    """What rounding explains of one output of a model, element by element.
+    """The rounding errors of one output of a model, element by element.
 
     Attributes:
         values: the output, computed with rounding.
         bound: f64: the greatest difference that rounding explains; 0 for elements that were not rounded.
-        is_too_large: where the bound is so large that it explains nothing.
+        is_too_large: mask of the elements whose bound is so large that it explains nothing.
         precision: the name of the precision in which the output was computed.
-        mark: the elements that the specification does not determine, as contested elements or near ties
-            decide about them.
+        mark: the elements that the specification does not determine: they depend on contested elements or on
+            near ties.
     """
 
     values: Array
@@ -146,7 +147,7 @@ class OutputRounding:
 
 
 Roundings = Mapping[str, OutputRounding]
-"""What rounding explains of the outputs of a model, by name."""
+"""The rounding errors of a model's outputs, by output name."""
 
 
 def measure_rounding(
@@ -157,15 +158,15 @@ def measure_rounding(
     seeds: Sequence[int] = (),
     deadline: float | None = None,
 ) -> list[Roundings]:
-    """Compute a model with and without rounding; return what rounding explains in each inference.
+    """Compute a model with and without rounding; return the rounding errors of its outputs per inference.
 
     Args:
         program: the model.
         feeds: its inputs by name.
-        times: inferences in a row.
+        times: number of consecutive inferences.
         precision: that of the computation with rounding.
-        seeds: for each one more computation, in which inputs of operators change by a random last bit.
-        deadline: when to stop, as `time.monotonic` tells it; None for never.
+        seeds: each adds a computation in which random last bits of operators' inputs change.
+        deadline: when to stop, in seconds of `time.monotonic`; None for never.
 
     Raises:
         EvaluationFailed: NumPy cannot compute the model.
@@ -230,7 +231,7 @@ def as_rounded(tensor: MarkedTensor) -> RoundedTensor:
 
 
 def _error(tensor: RoundedTensor) -> Array:
-    """Return the distance of the values from those without rounding; infinite if only one is finite."""
+    """Return |values - values without rounding| as f64; infinite if only one of the two is finite."""
     array = tensor.array
     assert array is not None
     if tensor.wide is None:
@@ -243,7 +244,7 @@ def _error(tensor: RoundedTensor) -> Array:
 
 
 def bound_of(tensor: RoundedTensor, precision: Precision, error: Array | None = None) -> Array:
-    """Return the greatest difference that rounding explains at each element: 0 for those not rounded."""
+    """Return the greatest difference that rounding explains, per element: 0 for those not rounded."""
     array, wide = tensor.array, tensor.wide
     assert array is not None
     if wide is None or tensor.rounded is None or not array.size:
@@ -273,7 +274,7 @@ def bound_of(tensor: RoundedTensor, precision: Precision, error: Array | None = 
 
 
 def _greatest_errors(sizes: Array, error: Array, mask: Array) -> Array:
-    """Return for each element the greatest error of those that are at most twice as large."""
+    """Return for each element the greatest error among the elements at most twice as large as it."""
     chosen = np.flatnonzero(mask & np.isfinite(sizes) & np.isfinite(error))
     chosen = chosen[:: max(1, chosen.size // _SAMPLE)]
     if not chosen.size:
@@ -291,7 +292,7 @@ def _greatest_errors(sizes: Array, error: Array, mask: Array) -> Array:
 
 
 class RoundingWatcher(Watcher):
-    """Computes a model with and without rounding, and marks what near ties decide about."""
+    """Computes a model with and without rounding, and marks elements that depend on near ties."""
 
     def __init__(
         self, plans: Plans, precision: Precision = MODEL_TYPES, random: np.random.Generator | None = None
@@ -312,7 +313,7 @@ class RoundingWatcher(Watcher):
         return RoundedTensor(moved.array, moved.mark, wide=wide, rounded=rounded)
 
     def advance(self, *arguments: Any, **named: Any) -> None:
-        """Compute every iteration of a loop: the short cut knows no values without rounding."""
+        """Return None: loops run without the shortcut, which does not compute values without rounding."""
 
     def note_scatter(self, case: CheckedCase, result: DetailedResult) -> None:
         self._scatter = case, result
@@ -323,7 +324,7 @@ class RoundingWatcher(Watcher):
         does_round = isinstance(step.work, GeneralOp) and rounds(step.work)
         arguments: list[MarkedTensor | None] = [*inputs]
         if is_coarse or (does_round and self._random is not None):
-            arguments = [self._disturbed(each, is_coarse=is_coarse) for each in inputs]
+            arguments = [self._perturb(each, is_coarse=is_coarse) for each in inputs]
         self._scatter = None
         outputs = [output or MarkedTensor(None) for output in super().compute(step, arguments)]
         arrays = [output.array for output in outputs]
@@ -348,8 +349,8 @@ class RoundingWatcher(Watcher):
             for array, mark, wide_array, of_array in zip(arrays, marks, wide, rounded, strict=True)
         ]
 
-    def _disturbed(self, tensor: RoundedTensor | None, *, is_coarse: bool) -> RoundedTensor | None:
-        """Round an input, or change it by a random last bit."""
+    def _perturb(self, tensor: RoundedTensor | None, *, is_coarse: bool) -> RoundedTensor | None:
+        """Change random last bits of an input, and round it to a coarser precision."""
         if tensor is None or tensor.array is None or not _is_rounded_type(tensor.array):
             return tensor
         array = tensor.array
@@ -365,7 +366,7 @@ class RoundingWatcher(Watcher):
     def _without_rounding(
         self, step: Step, inputs: Sequence[RoundedTensor | None], arrays: Sequence[Array | None]
     ) -> list[Array | None]:
-        """Return the outputs computed in f64; those of a kernel that refuses f64 from rounded inputs."""
+        """Return the outputs computed in f64; if a kernel refuses f64, from inputs in their own types."""
         operands = [None if tensor is None else _widened(tensor) for tensor in inputs]
         computed: Sequence[Array | None]
         if isinstance(step.work, Lookup):
@@ -409,7 +410,7 @@ class RoundingWatcher(Watcher):
         *,
         does_round: bool,
     ) -> list[Unspecified | None]:
-        """Return which elements of the outputs were rounded, here or before."""
+        """Return a mark for each output: which elements were rounded by this node or upstream."""
         work, before = step.work, [_as_mark(tensor) for tensor in inputs]
         if isinstance(work, Lookup):
             assert self._scatter is not None
@@ -450,12 +451,14 @@ class RoundingWatcher(Watcher):
         arrays: Sequence[Array | None],
         marks: Sequence[Unspecified | None],
     ) -> list[Unspecified | None]:
-        """Add marks for elements that jump if an input changes by what rounding explains."""
+        """Add marks for elements that may jump if an input changes within its bound."""
         jump = jump_of(step.work) if isinstance(step.work, GeneralOp) else None
         first = inputs[0] if inputs else None
         if jump is None or first is None or first.array is None:
             return [*marks]
-        if jump is not Jump.ORDER and all(each is None or each.wide is None for each in inputs):
+        assert isinstance(step.work, GeneralOp)
+        is_exact = all(each is None or each.wide is None for each in inputs)
+        if jump is not Jump.ORDER and is_exact and quotient_port(step.work) is None:
             return [*marks]
         masks: Sequence[Array | None] = [None] * len(arrays)
         why = f"{step.node.type} {step.node.scope}: rounding decides"
@@ -468,11 +471,7 @@ class RoundingWatcher(Watcher):
                 why = f"{step.node.type} {step.node.scope}: equal values, order not specified"
                 masks = _order_ties(step, first, bound_of(first, self._precision), arrays)
             else:
-                ties = (
-                    self._suppression_ties(step, inputs)
-                    if step.node.type == "NonMaxSuppression"
-                    else _selection_ties(step, first, bound_of(first, self._precision))
-                )
+                ties = self._selected_ties(step, inputs, first)
                 masks = [ties.reshape(-1)[None, None]] * len(arrays)
         return [
             mark if array is None else _with_ties(mark, ties, array.shape, why)
@@ -490,11 +489,30 @@ class RoundingWatcher(Watcher):
             distance = np.where(left == right, 0.0, np.abs(left.astype(np.float64) - right))
             return np.asarray((distance <= limit) & (limit > 0))
 
-    def _suppression_ties(self, step: Step, inputs: Sequence[RoundedTensor | None]) -> Array:
-        """Return which scores of NonMaxSuppression are near another one or a threshold, or their boxes are.
+    def _selected_ties(
+        self, step: Step, inputs: Sequence[RoundedTensor | None], first: RoundedTensor
+    ) -> Array:
+        """Return which elements, or scores, may be selected or not."""
+        assert isinstance(step.work, GeneralOp)
+        port = scores_port(step.work)
+        if step.node.type == "NonMaxSuppression":
+            return self._suppression_ties(step, inputs)
+        scores = None if port is None else inputs[port]
+        if scores is None or scores.array is None:
+            return _selection_ties(step, first, bound_of(first, self._precision))
+        bound = bound_of(scores, self._precision)
+        wide, axis = _widened(scores), scores.array.ndim - 1
+        ties = _sorted_ties(scores.array, bound, axis, wide) & (bound > 0)
+        if step.node.type.startswith("CTC"):  # only the best class of a step matters
+            ties &= wide >= wide.max(axis, keepdims=True) - 2 * bound
+        return np.asarray(ties)
 
-        The overlap of two boxes changes by at most eight times the bound of their corners, divided by their
-        smallest side.
+    def _suppression_ties(self, step: Step, inputs: Sequence[RoundedTensor | None]) -> Array:
+        """Return a mask of the scores of NonMaxSuppression whose selection rounding may change.
+
+        Such a score is near another score or the threshold, or its box overlaps another one by nearly the
+        threshold. The overlap of two boxes changes by at most eight times the bound of their corners, divided
+        by their smallest side.
         """
         boxes, scores, _, overlap, least = [*inputs, *[None] * 5][:5]
         assert boxes is not None
@@ -523,11 +541,13 @@ class RoundingWatcher(Watcher):
     def _steps(
         self, step: Step, inputs: Sequence[RoundedTensor | None], arrays: Sequence[Array | None]
     ) -> list[Array | None]:
-        """Return which elements differ more than their input if that changes by its bound."""
+        """Return masks of output elements that jump when the input changes by its bound; None: no jump."""
         first = inputs[0]
         assert first is not None
-        if first.wide is None or all(array is None or _converts(step, array) for array in arrays):
+        if all(array is None or _converts(step, array) for array in arrays):
             return [None] * len(arrays)
+        if first.wide is None:
+            return self._quotient_ties(step, inputs, len(arrays))
         bound = bound_of(first, self._precision)
         others = [None if tensor is None else _widened(tensor) for tensor in inputs[1:]]
         ends = []
@@ -543,6 +563,24 @@ class RoundingWatcher(Watcher):
                 masks.append(np.asarray(differs))
         return masks
 
+    def _quotient_ties(
+        self, step: Step, inputs: Sequence[RoundedTensor | None], count: int
+    ) -> list[Array | None]:
+        """Return which quantised elements change if the quotient changes by a few last bits."""
+        assert isinstance(step.work, GeneralOp)
+        port = quotient_port(step.work)
+        tensor = None if port is None or port >= len(inputs) else inputs[port]
+        if port is None or tensor is None or tensor.array is None or not _is_rounded_type(tensor.array):
+            return [None] * count
+        arrays = [None if each is None else _widened(each) for each in inputs]
+        unit = FACTOR * 2.0 ** -(FRACTION_BITS[tensor.array.dtype.name] + 1)
+        ends = []
+        with np.errstate(all="ignore"):
+            for sign in (-1, 1):
+                changed = _widened(tensor) * (1 + sign * unit)
+                ends.append(compute_node(step, [*arrays[:port], changed, *arrays[port + 1 :]]))
+        return [np.asarray(low != high) for low, high in zip(*ends, strict=True)]
+
 
 def _converts(step: Step, array: Array) -> bool:
     """Return whether a node only changes the floating-point type of its input."""
@@ -552,7 +590,7 @@ def _converts(step: Step, array: Array) -> bool:
 def _with_ties(
     mark: Unspecified | None, ties: Array | None, shape: tuple[int, ...], why: str
 ) -> Unspecified | None:
-    """Add ties to a mark; ties of another shape than the output mean that its shape depends on them."""
+    """Add near ties to a mark; if their shape is not the output's, the output's shape depends on them."""
     if ties is None or not ties.any():
         return mark
     if ties.shape != shape:
@@ -565,7 +603,7 @@ def _with_ties(
 
 
 def _sorted_ties(array: Array, bound: Array, axis: int | None, wide: Array | None = None) -> Array:
-    """Return which elements have another one along the axis within both bounds, or equal to it."""
+    """Return a mask of the elements with a neighbour along the axis that is equal, or within both bounds."""
     values = array if wide is None else wide
     values = values.astype(np.float64) if values.dtype.kind != "f" else values
     if axis is None:
@@ -588,10 +626,10 @@ def _sorted_ties(array: Array, bound: Array, axis: int | None, wide: Array | Non
 
 
 def _selection_ties(step: Step, tensor: RoundedTensor, bound: Array) -> Array:
-    """Return which elements may be selected or not, as they are near 0 (NonZero) or near another one.
+    """Return a mask of the elements that NonZero or Unique may select or not, because of rounding.
 
-    Elements that are exactly 0, or exactly equal, with and without rounding are so elsewhere, too: Relu gives
-    many zeros, and none of them is a tie.
+    They are near 0 (NonZero) or near another element. Elements that are exactly 0, or exactly equal, both
+    with and without rounding are no ties: other runtimes compute the same, as for the zeros of Relu.
     """
     array = tensor.array
     assert array is not None
@@ -619,7 +657,7 @@ def _scalar(tensor: RoundedTensor) -> float:
 
 
 def _overlaps(boxes: Array, *, is_centred: bool) -> tuple[Array, Array]:
-    """Return intersection over union of each pair of boxes [n, 4], and the smallest side of both."""
+    """Return for each pair of boxes [n, 4] intersection over union, and the smallest side of both: [n, n]."""
     first, second = boxes[:, :2], boxes[:, 2:]
     low, high = np.minimum(first, second), np.maximum(first, second)
     if is_centred:
@@ -639,10 +677,10 @@ def _cut(array: Array, axis: int, part: slice) -> Array:
 def _order_ties(
     step: Step, tensor: RoundedTensor, bound: Array, arrays: Sequence[Array | None]
 ) -> list[Array | None]:
-    """Return which elements of the outputs of TopK, ArgMax or ArgMin depend on the order of equal elements.
+    """Return a mask per output of TopK, ArgMax or ArgMin: elements that depend on the order of near ties.
 
-    The specification of ONNX sorts equal elements by their positions, and so does OpenVINO's with `stable`;
-    that says nothing of elements that rounding makes equal.
+    ONNX sorts equal elements by their positions, and so does OpenVINO with `stable`. This does not determine
+    the order of elements that only rounding makes equal.
     """
     array, attributes = tensor.array, step.node.attributes
     assert array is not None
@@ -679,13 +717,13 @@ def _order_ties(
 
 
 def _is_rounded_type(array: Array) -> bool:
-    """Return whether f64 represents the numbers of an array's type, and more."""
+    """Return whether an array has a floating-point type with fewer fraction bits than f64."""
     bits = FRACTION_BITS.get(array.dtype.name)
     return bits is not None and bits < _WIDEST_BITS and array.dtype.kind != "c"
 
 
 def _widened(tensor: RoundedTensor) -> Array:
-    """Return the values without rounding; arrays of other types as they are."""
+    """Return the values without rounding as f64; arrays of other types are returned unchanged."""
     array = tensor.array
     assert array is not None
     if tensor.wide is not None:
@@ -694,20 +732,21 @@ def _widened(tensor: RoundedTensor) -> Array:
 
 
 def _as_mark(tensor: RoundedTensor | None) -> MarkedTensor | None:
-    """Return a tensor whose marks are the elements that were rounded."""
+    """Return a tensor whose mark is the mask of rounded elements."""
     return None if tensor is None else MarkedTensor(tensor.array, tensor.rounded)
 
 
 def _scatter_without_rounding(
     step: Step, case: CheckedCase, result: DetailedResult, operands: Sequence[Array | None]
 ) -> Array:
-    """Return the output of a scatter node in f64, off by the bound of its reduction where that is not 0.
+    """Return a scatter node's output computed in f64.
 
-    The order of a sum is not specified, and one order may be exact by chance.
+    Elements differ from the rounded output by at least the error bound of the node's reduction. The order of
+    a sum is not specified, and the order that NumPy uses may be exact by chance.
     """
     assert isinstance(step.work, Lookup)
     roles = by_role(step.work, operands)
-    data, updates = in_own_dtype(roles[Role.DATA]), in_own_dtype(roles[Role.UPDATES])
+    data, updates = in_native_dtype(roles[Role.DATA]), in_native_dtype(roles[Role.UPDATES])
     if data.dtype != np.float64:
         return data
     with np.errstate(all="ignore"):

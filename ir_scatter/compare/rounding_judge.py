@@ -1,4 +1,4 @@
-"""Decides whether rounding explains the difference between two outputs of a model."""
+"""Decides for `judge` whether rounding errors explain the difference between two outputs of a model."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -25,22 +25,23 @@ from ir_scatter.core.arrays import Array, same_bits
 from ir_scatter.runners.base import Outcome, plain_name
 
 SEEDS = (1, 2, 3)
-"""Seeds of computations with random last bits, made before a difference is called a mismatch."""
+"""Seeds of extra measurements with random last bits: made only before a difference is called a mismatch."""
 
 _HOPELESS = 64
-"""Those computations are not made if a difference is this many times the bound: they raise it a few times."""
+"""Differences above this multiple of the bound skip the extra measurements, which raise it a few times at
+most."""
 
 _COARSE = "f16"
-"""The precision of functions whose accuracy a device does not specify."""
+"""The precision assumed for functions whose accuracy a device does not specify."""
 
 _FULL_PRECISIONS = frozenset({"", "f32", "model", "default"})
 
 MeasureRounding = Callable[[Precision, Sequence[int]], Sequence[Roundings]]
-"""Returns what rounding explains in each inference; nothing if NumPy cannot compute the model."""
+"""Measures the rounding errors of a model; returns one entry per inference, [] if NumPy cannot compute it."""
 
 
 def precisions_of(*outcomes: Outcome) -> tuple[Precision, ...]:
-    """Return the precisions coarser than the model's types in which runners may have computed."""
+    """Return the precisions, coarser than the model's types, in which runners may have computed."""
     precisions = dict[Precision, None]()
     for outcome in outcomes:
         if outcome.precision in PRECISION_BITS and outcome.precision not in _FULL_PRECISIONS:
@@ -54,12 +55,12 @@ def precisions_of(*outcomes: Outcome) -> tuple[Precision, ...]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RoundedSide:
-    """One of two computations that are compared, with the bounds of its rounding.
+    """One of two computations whose outputs are compared, with the rounding errors of its model.
 
     Attributes:
-        measure_rounding: computes the model of this side with and without rounding.
-        number: of the inference.
-        name_of: returns the name of an output in the model of this side.
+        measure_rounding: measures the rounding errors of this model.
+        number: the number of the inference, from 0.
+        name_of: maps an output name of the comparison to the name in this model.
     """
 
     measure_rounding: MeasureRounding
@@ -75,23 +76,23 @@ class RoundedSide:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RoundingJudge:
-    """Explains differences between two computations of an output.
+    """Decides how far rounding explains the differences between two computations of an output.
 
     Attributes:
-        sides: those that round: the subject, and the reference unless it is NumPy itself.
-        precisions: coarser precisions in which one of them may be computed.
+        sides: the computations with rounding errors: the subject, and the reference unless it is NumPy.
+        precisions: coarser precisions in which either of them may have computed.
     """
 
     sides: tuple[RoundedSide, ...]
     precisions: tuple[Precision, ...] = ()
 
     def marks(self, name: str) -> list[Unspecified | None] | None:
-        """Return the marks of the output on each side, near ties included; None if they are unknown."""
+        """Return each side's mark of unspecified elements, near ties included; None if not measured."""
         sides = self._find(name, MODEL_TYPES)
         return None if sides is None else [side.mark for side in sides]
 
     def bound(self, name: str, shape: tuple[int, ...]) -> Array | None:
-        """Return the bound of rounding in the types of the model; None if it was not measured."""
+        """Return per element the largest difference that rounding explains; None if not measured."""
         sides = self._find(name, MODEL_TYPES)
         if sides is None or any(side.bound.shape != shape for side in sides):
             return None
@@ -112,13 +113,13 @@ class RoundingJudge:
         if is_near and (again := self._find(name, MODEL_TYPES, SEEDS)) is not None:
             bound, is_too_large = _combine(again)
             wrong = elements_beyond(got, expected, EXACT, bound=bound) & beyond & ~is_too_large
-        elif is_near:  # the time is over, and these computations raise the bound a few times
+        elif is_near:  # time ran out, and the missing computations would raise the bound
             is_unmeasured, wrong = wrong, np.zeros_like(wrong)
         unknown, precision = (beyond & is_too_large) | is_unmeasured, sides[0].precision
         for coarse in self.precisions if wrong.any() else ():
             of_coarse = self._find(name, coarse)
             if of_coarse is None or any(side.bound.shape != expected.shape for side in of_coarse):
-                # the time is over: what the tolerance of that precision allows has no verdict
+                # time ran out: a difference within the tolerance of that precision gets no verdict
                 near = ~elements_beyond(got, expected, default_tolerance(expected, coarse.name)) & wrong
                 is_unmeasured, unknown, wrong = is_unmeasured | near, unknown | near, wrong & ~near
                 continue
@@ -171,7 +172,10 @@ class RoundingJudge:
     def _contested(
         self, sides: Sequence[OutputRounding], got: Array, expected: Array, tolerance: Tolerance
     ) -> tuple[Array | None, list[Unspecified]]:
-        """Return a mask of the elements that are not judged, and the marks; nothing if none differs."""
+        """Return a mask of the unspecified elements, and the marks of both sides.
+
+        (None, []) if no unspecified element differs by more than the tolerance.
+        """
         marks = [side.mark for side in sides]
         arrays = [[got, expected]] if len({*map(id, marks)}) == 1 else [[got], [expected]]
         pairs = [(mark, of) for mark, of in zip(marks, arrays, strict=False) if mark is not None]
@@ -184,13 +188,13 @@ class RoundingJudge:
 
 
 def _overflows_alike(got: Array, values: Array) -> Array:
-    """Return which elements are infinite or NaN in both, which is all that is known of an overflow."""
+    """Return a mask of the elements that overflow in both arrays with the same bits: infinity, or NaN."""
     with np.errstate(all="ignore"):
         is_finite = np.isfinite(values.astype(np.complex128 if values.dtype.kind == "c" else np.float64))
     return np.asarray(same_bits(got, values) & ~is_finite)
 
 
 def _combine(sides: Sequence[OutputRounding]) -> tuple[Array, Array]:
-    """Return the bound of the difference of two sides, and where it is too large to explain anything."""
+    """Return the sum of the sides' bounds, and a mask where a bound is too large to explain anything."""
     bound = np.sum([side.bound for side in sides], axis=0)
     return bound, np.any([side.is_too_large for side in sides], axis=0)

@@ -1,4 +1,4 @@
-"""Runs models on the same inputs and compares: one model, two, or one with saved results."""
+"""Runs models on the same inputs and compares the results: of one model, of two, or with saved ones."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -36,7 +36,6 @@ from ir_scatter.compare.pairing import Pairing, pair
 from ir_scatter.compare.phases import Interrupted, begin, case_of
 from ir_scatter.compare.result import (
     NOT_COMPUTED,
-    NUMPY,
     Compared,
     CompareSettings,
     Comparison,
@@ -56,17 +55,18 @@ from ir_scatter.inputs.coverage import Coverage
 from ir_scatter.inputs.model import Drawn
 from ir_scatter.reading import read
 from ir_scatter.runners.base import Availability, NodeFacts, Outcome, Runner, Status, Tap, Tapped
+from ir_scatter.runners.defaults import NUMPY
 
 Feeds = Mapping[str, Array]
 
 _FINAL = frozenset({Status.UNAVAILABLE, Status.TIMEOUT})
-"""Statuses after which a runner is not asked again for the same model: it would only fail slowly again."""
+"""Statuses after which a runner is not started again for the same model: it would only fail slowly again."""
 
 _INPUTS, _RANGES = Parameter("inputs"), Parameter("input_ranges")
 _SHAPES = Parameter("input_shapes")
 
 _MOST_NAMES = 3
-"""Nodes that a remark names; if there are more, it gives their number."""
+"""Maximum nodes named in a remark; further ones are only counted."""
 
 
 def compare(
@@ -80,20 +80,21 @@ def compare(
 ) -> Compared:
     """Run a model on NumPy and on runners; compare its outputs, and every scatter node separately.
 
-    If NumPy computes the model it is the reference, unless the settings exclude it. Of two models, each
-    runner compares the second with the first, and the outputs of each with NumPy's, which shows which runner
-    deviates on which model; outputs of two runners are compared only with the setting `pairwise`.
+    If NumPy computes the model it is the reference, unless the settings exclude it. With two models, each
+    runner compares the second with the first. The outputs of each are also compared with NumPy's, which shows
+    which runner deviates on which model. Outputs of two runners are compared only with the setting
+    `pairwise`.
 
     Args:
         models: one, or two that were read; `pair` matches their inputs and outputs.
         runners: those that run the models beside NumPy.
         settings: options.
         with_numpy: whether the caller names NumPy among the runners.
-        feeds: the inputs of the first case, or of the first cases, by names of either model; those of other
-            cases are generated.
-        against: a folder with saved inputs of one model, and results for them. Each runner is compared with
-            its saved result; saved runners that do not run today are compared with NumPy, of today or saved,
-            or else with the first runner. Saved taps are judged again, so that tolerances can change without
+        feeds: the inputs of the first case, or of the first cases, by names of either model; inputs of
+            further cases are generated.
+        against: a folder with saved inputs and results of one model. Each runner is compared with its saved
+            result. A saved runner that does not run now is compared with NumPy's result (new or saved), or
+            with the first runner. Saved taps are judged again, so that tolerances can change without
             running anything. Without runners and NumPy only the saved results are judged.
     """
     model = read(models) if isinstance(models, str | Path) else models
@@ -112,8 +113,8 @@ def run_both(
 ) -> Iterator[tuple[Outcome, Outcome, tuple[Comparison, ...]]]:
     """Run two models on one runner; yield both outcomes and their comparisons for each case.
 
-    The first model names the inputs; the outputs of the second must have the same types. A case is run when
-    the caller asks for it.
+    The first model names the inputs; the outputs of the second must have the same types. `cases` is consumed
+    lazily: a case runs when its result is requested.
     """
     session = _Session(models, (runner,), settings, with_numpy=False)
     assert session.pairing is not None
@@ -145,7 +146,7 @@ def _run(case: ModelCase, runner: Runner, *, profile: bool = False) -> Outcome:
 
 
 def _run_with_taps(case: ModelCase, runner: Runner, times: int) -> Iterator[Outcome]:
-    """Run one runner with taps until it fails; each outcome has an entry for every tap."""
+    """Run one runner with taps until a run fails; each outcome has an entry for every tap."""
     taps = tuple(case.side.nodes)
     for _ in range(times if taps else 0):
         outcome = _ask(case, runner, taps=taps, tap_memory=case.settings.tap_memory)
@@ -173,7 +174,7 @@ def _tapper(runner: Runner | None) -> Tapper | None:
 
 
 class _Session:
-    """The runs of one model, or of two that are paired, on all runners, and the judgements about them."""
+    """Collects the runs of one model, or of a pair, on all runners, and the judgements about them."""
 
     def __init__(
         self,
@@ -208,7 +209,7 @@ class _Session:
         """The runners that have not finished the current case."""
 
     def inputs(self, passed: Sequence[Feeds]) -> Sequence[Feeds]:
-        """Return the inputs of each case: the saved ones, or those of the caller and then generated ones."""
+        """Return the inputs of each case: the saved ones, or the caller's followed by generated ones."""
         if self.saved is not None:
             return check_saved_inputs(self.saved, self.sides[0].model)
         inputs = draw_inputs(self.sides, self.pairing, self.settings, passed)
@@ -218,7 +219,7 @@ class _Session:
         return inputs.cases
 
     def run(self, cases: Sequence[Feeds]) -> Compared:
-        """Run all cases; an interrupt becomes `Interrupted` with the finished part, unless that is empty."""
+        """Run all cases; after an interrupt, raise `Interrupted` with the finished part if there is any."""
         try:
             for number, feeds in enumerate(cases):
                 self.run_case(number, feeds)
@@ -238,7 +239,7 @@ class _Session:
         return self.result(cases)
 
     def cases(self, number: int, feeds: Feeds) -> list[ModelCase]:
-        """Return the case of each model, with inputs in its own names and types."""
+        """Return a `ModelCase` for each model, with the inputs in that model's names and types."""
         feeds_of_sides = (feeds,) if self.pairing is None else self.pairing.feeds(feeds)
         return [ModelCase(side, number, each) for side, each in zip(self.sides, feeds_of_sides, strict=True)]
 
@@ -283,7 +284,11 @@ class _Session:
                 runner.close()
 
     def _note_bodies(self, case: ModelCase, place: int) -> None:
-        """Note which bodies ran in a case: those that NumPy entered, else those of the generated inputs."""
+        """Record which branches and bodies ran in a case.
+
+        These are the ones that NumPy entered. If NumPy failed, those that the input generator computed are
+        added; for inputs that were not generated, all bodies become uncertain.
+        """
         side, number = case.side, case.number - self.first_drawn
         run = self.drawn[number].run if 0 <= number < len(self.drawn) else None
         numpy = next((outcome for outcome in case.outcomes if outcome.runner == NUMPY), None)
@@ -299,7 +304,7 @@ class _Session:
         side.uncertain |= {scope for model, scope in run.unsure if model == place}
 
     def ask(self, runner: Runner, cases: Sequence[ModelCase]) -> None:
-        """Run one runner on each model; on a single model, with taps as well."""
+        """Run one runner on each model; for a single model, also with taps."""
         is_single = self.pairing is None
         for case in cases:
             plain = _run(case, runner, profile=is_single)
@@ -324,7 +329,7 @@ class _Session:
             case.add_runs(plain, _run_with_taps(case, runner, times))
 
     def _judge_saved(self, runs: Sequence[Runs], new: ModelCase) -> None:
-        """Judge saved runs, and compare their outputs with those of today, or with each other."""
+        """Judge saved runs; compare their outputs with the new ones or, without those, with each other."""
         saved = replace(new, runs=[], judgements=[])
         for runs_of_runner in runs:
             saved.add_runs(runs_of_runner.plain, runs_of_runner.tapped)
@@ -358,7 +363,7 @@ class _Session:
         self.judgements += case.judgements
 
     def _judge_both(self, cases: Sequence[ModelCase], pairing: Pairing) -> None:
-        """Compare the second of two models with the first on each runner, and both with NumPy."""
+        """On each runner, compare the second model with the first; compare both models with NumPy."""
         runners = {runner.name: runner for runner in self.runners}
         between_models = [
             comparison
@@ -398,14 +403,14 @@ class _Session:
                 self.judgements.append(outlier)
 
     def _remark_on_unrepeated(self) -> Iterator[str]:
-        """Yield a remark on nodes without a reduction, for which repeated indices were not tried."""
+        """Yield a remark on nodes without a reduction for which no case repeated an index."""
         if names := self.coverage.unspecified:
             more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
             verb = "has" if len(names) == 1 else "have"
             yield f"repeated indices were not tried: {listed(names[:_MOST_NAMES])}{more} {verb} no reduction"
 
     def result(self, cases: Sequence[Feeds]) -> Compared:
-        """Return the result of all cases so far; if nothing was compared, it has a remark with the reason."""
+        """Return the result of all cases so far; if nothing was compared, a remark gives the reason."""
         comparisons, outcomes = comparisons_in(self.judgements), tuple(self.outcomes.values())
         judged = {(comparison.subject, comparison.node) for comparison in comparisons}
         missing: dict[tuple[str, str], NotTapped] = {}
@@ -468,7 +473,7 @@ class _Session:
 
 
 def _enter_outcome(outcomes: dict[str, Outcome], outcome: Outcome) -> None:
-    """Enter the outcome that is reported of a runner: the first that is not ok, without its arrays."""
+    """Store a runner's outcome without arrays; a later failure replaces an earlier success."""
     earlier = outcomes.get(outcome.runner)
     if earlier is None or (earlier.status is Status.OK and outcome.status is not Status.OK):
         outcomes[outcome.runner] = replace(outcome, runs=(), tapped=(), facts=())

@@ -1,8 +1,8 @@
 """Saves results in a folder, to be compared later, on another machine or driver, or with other tolerances.
 
-Beside `results.json` there is one npz without pickles for each case, whose arrays are named "0", "1" ...:
-the format of NumPy supports neither bf16 and similar types nor strings of any length, and names of tensors
-may contain any characters. The JSON holds the name, element type and shape of each array.
+Beside `results.json` there is one npz file for each case, whose arrays are named "0", "1" and so on. Their
+types are plain NumPy types: npz without pickles supports neither bf16 nor strings of variable length. The
+JSON holds the name, element type and shape of each array; names of tensors may contain any characters.
 """
 
 import json
@@ -35,14 +35,14 @@ _SCHEMA = 1
 _SAVE = Parameter("save")
 _STRING = "string"
 _MOST_DIMENSIONS = 64
-"""Largest number of dimensions that NumPy supports."""
+"""Maximum number of dimensions in NumPy 2."""
 
 
 def save(compared: Compared, folder: Path, *, overwrite: bool = True) -> str:
-    """Write inputs, outputs, tapped values, versions and descriptions of devices; return a line about it.
+    """Write inputs, outputs, tapped values, versions and descriptions of devices; return a line of text.
 
-    All files appear together or not at all. Without `overwrite`, results that another program has saved
-    there in the meantime stay, and raise UsageError.
+    All files appear together or not at all. Without `overwrite`, UsageError is raised if another program has
+    saved results there in the meantime.
     """
     with explained(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -203,7 +203,7 @@ def _saved_name(runner: object) -> str:
 
 
 class ArrayStore:
-    """Collects arrays in forms that NumPy can write; the same object is stored once."""
+    """Collects arrays for an npz file in types that NumPy can write; each object is stored once."""
 
     def __init__(self) -> None:
         self.stored: dict[str, Array] = {}

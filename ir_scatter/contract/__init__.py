@@ -1,10 +1,11 @@
-"""The contract of a model: what its inputs must satisfy so that every index of its scatter nodes is legal.
+"""Derives the contract of a model: the conditions on its inputs for which every scatter index is legal.
 
     result = make_contract(read("decoder.xml"), ["position in 0..15"])
-    print(result)                    what is proven, and what inputs must satisfy
-    result.check(feeds)              raises ValueError for a feed that breaks it
+    print(result)                    proofs for each node, and conditions on inputs
+    result.check(feeds)              raises ValueError for feeds that break a condition
 
-Everything is proven from the file alone, for all legal inputs; nothing is run, except to confirm a witness.
+Everything is proven from the file, for all legal inputs. The model is run only to confirm a *witness*: inputs
+for which an index is illegal.
 """
 
 from collections.abc import Sequence
@@ -12,12 +13,11 @@ from pathlib import Path
 
 from ir_scatter.analysis.constants import Facts
 from ir_scatter.analysis.scatter_node import ScatterNode, scatter_nodes
-from ir_scatter.analysis.symbolic.givens import Given
 from ir_scatter.analysis.symbolic.linear import Knowledge, Linear, of_symbol
 from ir_scatter.analysis.symbolic.proofs import IndexProofs, is_admitted
-from ir_scatter.analysis.symbolic.targets import IndexProof, ProofStatus, TargetProofs, prove_node, reach_of
+from ir_scatter.analysis.symbolic.targets import Breach, IndexProof, ProofStatus, TargetProofs, prove_node
 from ir_scatter.analysis.symbolic.walker import Walker
-from ir_scatter.analysis.symbolic.words import as_texts, rounded
+from ir_scatter.analysis.symbolic.words import as_texts, simplified
 from ir_scatter.contract.conditions import ContractCondition
 from ir_scatter.contract.result import Claim, Contract, InputContract, NodeContract
 from ir_scatter.contract.witness import Witnesses
@@ -25,30 +25,37 @@ from ir_scatter.core.model import Model
 from ir_scatter.core.words import listed
 from ir_scatter.reading import read
 
-__all__ = ["Claim", "Contract", "InputContract", "NodeContract", "make_contract"]
+__all__ = ["FOR_ALL", "Claim", "Contract", "InputContract", "NodeContract", "make_contract"]
+
+FOR_ALL = "are out of range for all inputs"
+"""The breach of a node whose indices no input keeps in range."""
 
 
 def make_contract(model: "Model | str | Path", given: Sequence[str] = ()) -> Contract:
-    """Return the contract of a model.
+    """Derive the contract of a model.
 
     Args:
         model: a model, or the path of one.
-        given: what is known of its inputs, as `analysis.symbolic.givens` reads it: "position in 0..15".
+        given: conditions that all inputs satisfy, such as "position in 0..15"; the syntax is described in
+            `analysis.symbolic.givens`.
+
+    Returns:
+        For each scatter node, whether its indices are in range and its targets distinct; and conditions on
+        inputs.
 
     Raises:
         UnreadableModel: the model cannot be read.
-        BadGiven: a text in `given` cannot be read, names no input, or cannot hold.
+        BadGiven: a text in `given` cannot be read, names no input, or contradicts the model or another text.
     """
     loaded = model if isinstance(model, Model) else read(model)
     facts = Facts(model=loaded, given=given)
     proofs = facts.result_of(IndexProofs)
-    exact, merging, givens = proofs.exact, proofs.merging, proofs.givens
-    witnesses = Witnesses(loaded, exact)
+    witnesses = Witnesses(loaded, proofs.exact, proofs.givens)
     nodes, requirements = list[NodeContract](), list[ContractCondition]()
     for scatter in scatter_nodes(loaded, facts):
         if scatter.lookup.spec is None:
             continue
-        node, required = _node_contract(scatter, exact, merging, givens, witnesses)
+        node, required = _node_contract(scatter, proofs, witnesses)
         nodes.append(node)
         requirements += required
     return Contract(
@@ -58,22 +65,20 @@ def make_contract(model: "Model | str | Path", given: Sequence[str] = ()) -> Con
 
 
 def _node_contract(
-    scatter: ScatterNode, exact: Walker, merging: Walker, givens: Sequence[Given], witnesses: Witnesses
+    scatter: ScatterNode, index_proofs: IndexProofs, witnesses: Witnesses
 ) -> tuple[NodeContract, list[ContractCondition]]:
-    """Return the contract of one node, and what it requires of inputs."""
-    walker, proofs = exact, prove_node(exact, scatter)
-    equalities: list[Linear] = []
-    if _is_open(proofs):
-        again = prove_node(merging, scatter)
-        if _rank(again) < _rank(proofs):
-            equalities = _equalities(merging)
-            walker, proofs = merging, _with_equalities(again, equalities, proofs)
+    """Return the contract of one node, and the conditions on inputs under which its indices are in range."""
+    proofs, givens = index_proofs.of(scatter), index_proofs.givens
+    walkers = dict.fromkeys(("range", "distinct"), index_proofs.exact)
+    if ProofStatus.UNKNOWN in {proofs.range.status, proofs.distinct.status}:
+        proofs, walkers = _with_equalities(proofs, scatter, index_proofs)
+    walker = walkers["range"]
     witness = None
-    in_range = proofs.range
+    in_range, breach = proofs.range, index_proofs.breach(scatter)
     broken = [each for each in in_range.conditions if is_admitted(each, givens)]
     if in_range.status is ProofStatus.CONDITIONAL and broken:
-        witness = next(filter(None, map(witnesses.breaking, broken)), None)
-        if witness is not None:
+        witness = next(filter(None, [witnesses.breaking(each, scatter) for each in broken]), None)
+        if witness is not None or (breach is not None and breach.is_certain):
             in_range = IndexProof(ProofStatus.REFUTED, in_range.because, in_range.conditions)
     elif in_range.status is ProofStatus.REFUTED:
         witness = witnesses.failing_at(scatter)
@@ -86,36 +91,27 @@ def _node_contract(
     assert scatter.lookup.spec is not None
     node = NodeContract(
         scatter.node.name, location.scope, str(scatter.lookup.spec.key), location.line,
-        _claim(in_range, walker, witness), _claim(proofs.distinct, walker, None), location,
-        _breach(scatter, in_range, broken, walker),
+        _claim(in_range, walker, witness), _claim(proofs.distinct, walkers["distinct"], None), location,
+        _breach(in_range, breach, walker),
     )  # fmt: skip
     return node, requirements
 
 
-def _breach(scatter: ScatterNode, proof: IndexProof, admitted: Sequence[Linear], walker: Walker) -> str:
-    """Return how inputs that are given break an index; "" if it is not certain that some do."""
-    if proof.status is ProofStatus.REFUTED and not proof.conditions:
-        return "are out of range for all inputs"
-    reach = reach_of(walker, scatter) if admitted else ""
-    if proof.status is ProofStatus.REFUTED:
-        conditions = listed(as_texts(proof.conditions, walker))
-        return reach.removeprefix("may ") or f"may be out of range, expected {conditions}"
-    return reach if reach.startswith("reach") else ""
-
-
-def _is_open(proofs: TargetProofs) -> bool:
-    return not all(proof.status is ProofStatus.PROVEN for proof in (proofs.range, proofs.distinct))
-
-
-_ORDER = {ProofStatus.PROVEN: 0, ProofStatus.CONDITIONAL: 1, ProofStatus.REFUTED: 1, ProofStatus.UNKNOWN: 2}
-
-
-def _rank(proofs: TargetProofs) -> int:
-    return _ORDER[proofs.range.status] + _ORDER[proofs.distinct.status]
+def _breach(proof: IndexProof, breach: Breach | None, walker: Walker) -> str:
+    """Return how inputs that satisfy the user's conditions break an index; "" if it is not certain."""
+    if proof.status is not ProofStatus.REFUTED:
+        return ""
+    if breach is not None:
+        return breach.text.removeprefix("may ")
+    conditions = listed(as_texts(proof.conditions, walker))
+    return f"may be out of range, expected {conditions}" if conditions else FOR_ALL
 
 
 def _equalities(walker: Walker) -> list[Linear]:
-    """Return the conditions that dimensions of one name have one size, for all that were taken for one."""
+    """Return the conditions that dimensions of the same name have the same size.
+
+    Only dimensions count that proofs have assumed to be equal.
+    """
     result = []
     for symbol, first in walker.merged.items():
         gap = of_symbol(symbol).minus(of_symbol(first))
@@ -124,20 +120,25 @@ def _equalities(walker: Walker) -> list[Linear]:
 
 
 def _with_equalities(
-    proofs: TargetProofs, equalities: Sequence[Linear], before: TargetProofs
-) -> TargetProofs:
-    """Return proofs that rest on equal sizes of dimensions of one name, which runtimes do not demand."""
+    proofs: TargetProofs, scatter: ScatterNode, index_proofs: IndexProofs
+) -> tuple[TargetProofs, dict[str, Walker]]:
+    """Return proofs that may use equal sizes for dimensions of the same name where they are unknown without.
 
-    def conditional(proof: IndexProof, old: IndexProof) -> IndexProof:
-        if proof.status not in {ProofStatus.PROVEN, ProofStatus.CONDITIONAL} or old == proof:
-            return old if _ORDER[old.status] <= _ORDER[proof.status] else proof
-        conditions = tuple(dict.fromkeys((*proof.conditions, *equalities)))
-        return IndexProof(ProofStatus.CONDITIONAL, proof.because, conditions, proof.texts)
-
-    return TargetProofs(
-        conditional(proofs.range, before.range), conditional(proofs.distinct, before.distinct),
-        proofs.non_negative,
-    )  # fmt: skip
+    As runtimes do not check that, it becomes a condition of the proof. Also return the walker of each proof.
+    """
+    merging = index_proofs.merging
+    again = prove_node(merging, scatter)
+    equalities = tuple(_equalities(merging))
+    claims, walkers = {}, {}
+    for claim in ("range", "distinct"):
+        before, after = getattr(proofs, claim), getattr(again, claim)
+        claims[claim], walkers[claim] = before, index_proofs.exact
+        helps = after.status in {ProofStatus.PROVEN, ProofStatus.CONDITIONAL}
+        if before.status is ProofStatus.UNKNOWN and helps and equalities:
+            conditions = tuple(dict.fromkeys((*after.conditions, *equalities)))
+            claims[claim] = IndexProof(ProofStatus.CONDITIONAL, after.because, conditions, after.texts)
+            walkers[claim] = merging
+    return TargetProofs(claims["range"], claims["distinct"], proofs.non_negative), walkers
 
 
 def _claim(proof: IndexProof, walker: Walker, witness: "dict[str, object] | None") -> Claim:
@@ -146,7 +147,7 @@ def _claim(proof: IndexProof, walker: Walker, witness: "dict[str, object] | None
 
 
 def _by_input(requirements: Sequence[ContractCondition]) -> tuple[InputContract, ...]:
-    """Return what each input must satisfy, by its name."""
+    """Group the conditions by the inputs in them."""
     conditions: dict[str, list[ContractCondition]] = {}
     for requirement in requirements:
         for name in requirement.inputs:
@@ -161,7 +162,7 @@ def _by_input(requirements: Sequence[ContractCondition]) -> tuple[InputContract,
 
 def strictest(conditions: Sequence[Linear], walker: Walker) -> list[Linear]:
     """Return the conditions that do not follow from the others."""
-    kept = [*dict.fromkeys(rounded(each, walker) for each in conditions)]
+    kept = [*dict.fromkeys(simplified(each, walker) for each in conditions)]
     for condition in list(kept):
         rest = [each for each in kept if each is not condition]
         knowledge = Knowledge(walker.knowledge)
@@ -173,7 +174,7 @@ def strictest(conditions: Sequence[Linear], walker: Walker) -> list[Linear]:
 
 
 def _sizes(requirements: Sequence[ContractCondition]) -> tuple[str, ...]:
-    """Return the conditions that are about sizes alone."""
+    """Return the conditions on sizes alone, as text."""
     sizes = [each for each in requirements if not each.inputs]
     by_walker: dict[int, list[ContractCondition]] = {}
     for each in sizes:

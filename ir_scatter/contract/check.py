@@ -1,4 +1,4 @@
-"""Checks of inputs against a contract: at once, as Python source, and as an ONNX model."""
+"""Checks inputs against a contract: directly, or by generated Python source."""
 
 import keyword
 import re
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ir_scatter.analysis.symbolic.feeds import ELEMENTS, FedInputs
 from ir_scatter.analysis.symbolic.linear import Linear, Monomial, Symbol, SymbolKind
 from ir_scatter.analysis.symbolic.proofs import leaves
-from ir_scatter.analysis.symbolic.words import input_of, rounded
+from ir_scatter.analysis.symbolic.words import input_of, simplified
 from ir_scatter.contract.conditions import ContractCondition
 
 if TYPE_CHECKING:
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 def check(requirements: Sequence[ContractCondition], feeds: "Mapping[str, ArrayLike]") -> None:
-    """Raise ValueError for the first condition that does not hold; see `Contract.check`."""
+    """Raise ValueError for the first condition that inputs break; see `Contract.check`."""
     fed: dict[int, FedInputs] = {}
     for requirement in requirements:
         walker = requirement.walker
         inputs = fed.setdefault(id(walker), FedInputs(walker, feeds))
-        condition = rounded(requirement.condition, walker)
+        condition = simplified(requirement.condition, walker)
         if not inputs.holds(condition):
             culprit = inputs.culprit(condition)
             expected = f"expected {requirement.text} ({requirement.node})"
@@ -32,19 +32,19 @@ def check(requirements: Sequence[ContractCondition], feeds: "Mapping[str, ArrayL
 
 
 def python_source(path: str, conditions: Sequence[ContractCondition], unknown: Sequence[str]) -> str:
-    """Return the source of a module with a function `check(feeds)`, which needs nothing but NumPy.
+    """Return the source of a module with a function `check(feeds)`, which needs only NumPy.
 
     Args:
-        path: of the model.
-        conditions: what the function checks.
-        unknown: nodes that a comment names as not checked.
+        path: the path of the model, for the module's docstring.
+        conditions: the conditions to check.
+        unknown: nodes without known conditions, which a comment lists as not checked.
     """
     requirements = different(conditions)
     variables: dict[str, str] = {}
     body: list[str] = []
     floats: dict[str, str] = {}
     for requirement in requirements:
-        walker, condition = requirement.walker, rounded(requirement.condition, requirement.walker)
+        walker, condition = requirement.walker, simplified(requirement.condition, requirement.walker)
         names = {}
         for symbol in leaves(condition):
             value = input_of(symbol, walker)
@@ -93,7 +93,7 @@ def _plain(text: str) -> str:
 
 
 def different(requirements: Sequence[ContractCondition]) -> list[ContractCondition]:
-    """Return one requirement for each condition."""
+    """Return one requirement for each different condition."""
     seen: dict[Any, ContractCondition] = {}
     for each in requirements:
         seen.setdefault((each.condition, id(each.walker)), each)
@@ -112,7 +112,7 @@ def _identifier(name: str, taken: Mapping[str, str]) -> str:
 def _python_check(
     requirement: ContractCondition, condition: Linear, names: Mapping[Symbol, str]
 ) -> list[str]:
-    """Return the lines that raise unless a condition holds."""
+    """Return the source lines that raise ValueError if a condition does not hold."""
     elements = [symbol for symbol in leaves(condition) if symbol.kind in ELEMENTS]
     sized = [f"{names[symbol]}.size" for symbol in elements]
     less = {monomial: -coefficient for monomial, coefficient in condition.terms if coefficient < 0}

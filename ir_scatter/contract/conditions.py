@@ -1,4 +1,4 @@
-"""One condition of a contract."""
+"""One condition of a contract, with the node that requires it."""
 
 from dataclasses import dataclass
 
@@ -13,8 +13,10 @@ class ContractCondition:
     """One condition of one node: an expression over inputs that must be at least 0.
 
     Attributes:
-        inputs: the inputs whose elements it is about; none if it is about sizes alone.
+        condition: the expression.
+        walker: the walker that created its symbols.
         node: the scope of the scatter node.
+        inputs: the names of the inputs whose elements are in it; empty for a condition on sizes alone.
     """
 
     condition: Linear

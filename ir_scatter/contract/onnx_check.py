@@ -1,8 +1,8 @@
-"""A contract as an ONNX model: it has the inputs that conditions are about, and one boolean output for each.
+"""Writes a contract as an ONNX model: the inputs in its conditions, and one boolean output per condition.
 
     position in 0..15        output "position in 0..15": ReduceMin (position) >= 0 and ...
 
-Inputs without elements satisfy conditions about their elements.
+Inputs without elements satisfy conditions on their elements.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from typing import Any
 from ir_scatter.analysis.symbolic.linear import Linear, Symbol, SymbolKind
 from ir_scatter.analysis.symbolic.proofs import leaves
 from ir_scatter.analysis.symbolic.walker import Walker
-from ir_scatter.analysis.symbolic.words import input_of, rounded
+from ir_scatter.analysis.symbolic.words import input_of, simplified
 from ir_scatter.contract.check import different
 from ir_scatter.contract.result import Contract
 from ir_scatter.core.element_types import ElementType
@@ -26,7 +26,7 @@ _OPEN = {SymbolKind.LEAST, SymbolKind.GREATEST}
 
 
 class _Builder:
-    """Collects the nodes of the model; every value is an i64 scalar but for inputs."""
+    """Collects the nodes of the ONNX model; every value except inputs is an i64 scalar."""
 
     def __init__(self) -> None:
         from onnx import helper
@@ -72,14 +72,14 @@ class _Builder:
         return name
 
     def flat(self, symbol: Symbol, walker: Walker) -> str:
-        """Return the elements that a symbol is about as a 1-D tensor of i64."""
+        """Return the elements of a symbol's tensor, or of the column of it, as a 1-D tensor of i64."""
         elements = self._whole(symbol, walker)
         if symbol.axis >= 0:
             elements = self.node("Gather", [elements, self.constant(symbol.axis)], axis=-1)
         return self.node("Reshape", [elements, self.constant(-1, is_scalar=False)])
 
     def _whole(self, symbol: Symbol, walker: Walker) -> str:
-        """Return an input as i64, with numbers that are too large for sums of several replaced by less."""
+        """Return an input as i64, clipped to `_ENDS`."""
         from onnx import TensorProto
 
         name, type = self.input(symbol, walker), self.types[walker.name(_input(symbol, walker))]
@@ -166,7 +166,7 @@ def onnx_model(contract: Contract) -> Any:
     """Return an `onnx.ModelProto` with a boolean output for each condition, named like the condition.
 
     Raises:
-        UsageError: no condition is about inputs, or an input has a type that ONNX does not have.
+        UsageError: there are no conditions on inputs, or an input has a type that ONNX does not have.
     """
     from onnx import TensorProto, helper
 
@@ -175,7 +175,7 @@ def onnx_model(contract: Contract) -> Any:
         name = requirement.text
         if name in outputs:
             continue
-        result = builder.holds(rounded(requirement.condition, requirement.walker), requirement.walker)
+        result = builder.holds(simplified(requirement.condition, requirement.walker), requirement.walker)
         builder.nodes.append(helper.make_node("Identity", [result], [name]))
         outputs[name] = helper.make_tensor_value_info(name, TensorProto.BOOL, [])
     if not outputs:
@@ -190,7 +190,7 @@ def onnx_model(contract: Contract) -> Any:
 
 
 def outcomes(model: Any, feeds: Mapping[str, Any]) -> dict[str, bool]:
-    """Run a check with ONNX's reference implementation: the outcome of each condition by its text."""
+    """Run a check model with ONNX's reference implementation; return the outcome of each condition."""
     from onnx.reference import ReferenceEvaluator
 
     names = [output.name for output in model.graph.output]

@@ -1,4 +1,4 @@
-"""What `make_contract` returns: claims about each scatter node, and what inputs must satisfy."""
+"""The result of `make_contract`: claims about each scatter node, and conditions on inputs."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -19,15 +19,15 @@ _SEPARATOR = "  "
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim about the indices of a scatter node: that they are in range, or that its targets are distinct.
+    """The claim that the indices of a scatter node are in range, or that its targets are distinct.
 
     Attributes:
-        status: "proven" for all inputs; "conditional", if `conditions` hold; "refuted", some legal input
-            breaks it; or "unknown".
-        because: the reason in words; where knowledge ends if it is unknown.
-        conditions: what inputs must satisfy, in the words that `given` takes.
-        witness: inputs and sizes that break it, for a refuted claim where they were found and confirmed:
-            {"inputs": {"position": [31]}, "sizes": {"cache": [1, 4, 16, 8]}}.
+        status: "proven" for all inputs; "conditional" if it holds under `conditions`; "refuted" if some legal
+            input breaks it; or "unknown".
+        because: the reason in words; for an unknown claim, the node or value whose numbers are unknown.
+        conditions: conditions on inputs, as texts for `given`.
+        witness: for a refuted claim, inputs that break it and their sizes, if a run confirmed them, else
+            None: {"inputs": {"position": [31]}, "sizes": {"cache": [1, 4, 16, 8]}}.
     """
 
     status: str
@@ -38,14 +38,14 @@ class Claim:
 
 @dataclass(frozen=True)
 class NodeContract:
-    """Both claims about one scatter node.
+    """The two claims about one scatter node: indices in range, and targets distinct.
 
     Attributes:
         scope: the path to the node, as in `inspect`.
         operator: type and version, "ScatterND-16".
-        line: of the node in its file, from 1; None in an ONNX file.
-        breach: how inputs that are given, or legal, break an index: "reach 31, expected 0 to 15"; "" if none
-            is known that does.
+        line: the line of the node in its file, from 1; None for an ONNX file.
+        breach: how some legal inputs, or some that satisfy the user's conditions, break an index: "reach 31,
+            expected 0 to 15"; "" if no such inputs are known.
     """
 
     name: str
@@ -60,7 +60,7 @@ class NodeContract:
 
 @dataclass(frozen=True)
 class InputContract:
-    """What one input must satisfy, in words: "position in 0..15"."""
+    """The conditions on one input, as texts: "position in 0..15"."""
 
     name: str
     conditions: tuple[str, ...]
@@ -68,12 +68,14 @@ class InputContract:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Contract:
-    """What the inputs of a model must satisfy so that every index of its scatter nodes is legal.
+    """The conditions on a model's inputs for which every index of its scatter nodes is legal.
 
     Attributes:
-        given: what was given about inputs.
-        inputs: what each input must satisfy.
-        sizes: conditions on sizes alone: "mask.shape[0] <= x.shape[0]".
+        path: the path of the model.
+        given: the conditions that the user gave.
+        nodes: the claims about each scatter node.
+        inputs: the conditions on each input.
+        sizes: the conditions on sizes alone: "mask.shape[0] <= x.shape[0]".
         requirements: the conditions of all nodes, as expressions.
     """
 
@@ -94,7 +96,7 @@ class Contract:
         """Check inputs against the conditions.
 
         Args:
-            feeds: the inputs by name; those that no condition is about may be missing.
+            feeds: the inputs by name; inputs without conditions may be missing.
 
         Raises:
             ValueError: a condition does not hold; the message names the input, the element and the node.
@@ -104,7 +106,7 @@ class Contract:
         check(self.requirements, feeds)
 
     def python(self) -> str:
-        """Return the source of a function `check(feeds)` of plain NumPy."""
+        """Return the source of a function `check(feeds)` that needs only NumPy."""
         from ir_scatter.contract.check import python_source
 
         unknown = [node.scope for node in self.nodes if node.range.status == "unknown"]
@@ -126,7 +128,7 @@ class Contract:
         return short_repr(self, f"{PurePath(self.path).name}: {summary}")
 
     def lines(self) -> list[str]:
-        """Return one line for all nodes of which the same is known: names, claims, reason."""
+        """Return one line for each group of nodes with equal claims: names, claims and reason."""
         groups: dict[tuple[str, str], list[str]] = {}
         for node in self.nodes:
             groups.setdefault((_verdict(node), _reason(node)), []).append(node.scope)
@@ -164,7 +166,7 @@ def _names(scopes: list[str]) -> str:
 
 
 def _verdict(node: NodeContract) -> str:
-    """Return what is known of a node's indices: "in range if p in 0..15, distinct"."""
+    """Return the claims about a node's indices in words: "in range if p in 0..15, distinct"."""
     parts = []
     for claim, word in ((node.range, "in range"), (node.distinct, "distinct")):
         if claim.status == "proven":

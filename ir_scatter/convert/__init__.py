@@ -1,4 +1,4 @@
 """Rewrites scatter operators of a model, and verifies the result before it is written.
 
-Nothing else changes.
+Other parts of the model do not change.
 """

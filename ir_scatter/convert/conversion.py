@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ir_scatter.convert.output import Files
 
 DEFAULT_CASES = 8
+"""Default number of random inputs on which each rewritten node is verified."""
 
 
 class _OfNode:
@@ -37,12 +38,13 @@ class _OfNode:
 
 @record()
 class Converted(_OfNode):
-    """One node that is rewritten.
+    """A node that is rewritten.
 
     Attributes:
-        source: the operator before; None if the model before had no node of that name.
-        assumptions: the user's promises that the new form relies on; empty if it is equivalent without any.
-        fragment: the new nodes; None if only the opset of the model changes its version.
+        source: the operator before; None if the model before had no node with this name.
+        assumptions: the user's promises on which the new form depends; empty if it is unconditionally
+            equivalent.
+        fragment: the new nodes; None if only the opset of the model changes the node's version.
     """
 
     node: Node
@@ -59,10 +61,10 @@ class Converted(_OfNode):
 
 @record(eq=False, is_brief=True)
 class Refused:
-    """One node that is not rewritten, or the whole model (without a name).
+    """A node that is not rewritten; without a name the whole model.
 
     Attributes:
-        source: its operator; None if its opset does not contain it.
+        source: its operator; None if the opset does not contain it.
         type: the operator as the file names it, "ScatterUpdate"; "" for the model.
     """
 
@@ -77,7 +79,7 @@ class Refused:
 
 @record()
 class Verified(_OfNode):
-    """One node whose old and new form gave equal results on `cases` random inputs."""
+    """A node whose old and new form had equal results on `cases` random inputs."""
 
     node: Node
     cases: int
@@ -85,15 +87,15 @@ class Verified(_OfNode):
 
 @record()
 class Risk:
-    """A known defect that still affects a node of the written model for some legal inputs, or for all.
+    """A known defect that still affects a node of the written model, for some or all legal inputs.
 
     Attributes:
         node: the name of the node.
-        scope: the way to it: "loop:body/scatter".
+        scope: the path to it: "loop:body/scatter".
         defect: its code, "DEV306".
-        runner: the device that has it, "openvino:GPU".
-        when: the condition on inputs; "" if it is always met.
-        advice: what to do about it.
+        runner: the device with the defect, "openvino:GPU".
+        when: the condition on inputs; "" if all inputs trigger it.
+        advice: how to avoid it.
     """
 
     node: str
@@ -112,10 +114,12 @@ class Conversion:
         move: the changes of all other nodes, if an ONNX model is converted to another opset.
         seed: the seed of the generated inputs.
         cases: how many generated inputs were requested for each node.
-        origin: the original file, if another program (OpenVINO) has read and rewritten the model before.
-        warnings: what else may go wrong when the model runs: indices out of range that a device accepts.
-        risks: known defects of a device that nodes of the new model may still meet, for legal inputs.
-        costs: for each node that was converted at a price, what its new form costs.
+        origin: the original file, if OpenVINO has read and rewritten the model before.
+        warnings: other problems that may occur at run time: indices out of range that a device accepts.
+        risks: known defects that affect nodes of the new model for legal inputs.
+        costs: for each node with a costly form, a text with its cost.
+        inlined: the number of inlined calls of each function; the model is the inlined one.
+        inlined_from: for each node of an inlined function, its scope in the file, by its scope in the model.
     """
 
     model: Model
@@ -129,10 +133,12 @@ class Conversion:
     warnings: tuple[Diagnostic, ...] = ()
     risks: tuple[Risk, ...] = ()
     costs: tuple[str, ...] = ()
+    inlined: Mapping[str, int] = field(default_factory=dict)
+    inlined_from: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def opset(self) -> int | None:
-        """The opset that an ONNX model moves to; None if it stays where it is."""
+        """The new opset of an ONNX model; None if it does not change."""
         return None if self.move is None else self.move.opset
 
     @property
@@ -152,13 +158,21 @@ class Conversion:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether the model does not change."""
-        return self.move is None and all(converted.fragment is None for converted in self.converted)
+        """Whether the model does not change."""
+        return (
+            self.move is None
+            and not self.inlined
+            and all(converted.fragment is None for converted in self.converted)
+        )
 
     @property
     def is_stuck(self) -> bool:
-        """Return whether nothing can be written, because the model cannot be converted to the new opset."""
+        """Whether nothing can be written, because the model cannot be converted to the new opset."""
         return self.move is not None and bool(self.move.obstacles)
+
+    def inlining(self) -> tuple[str, ...]:
+        """Return a remark for each function that was inlined."""
+        return tuple([f"{name}: {counted(calls, 'call')} inlined" for name, calls in self.inlined.items()])
 
     def files(self, path: Path) -> "Files":
         """Return the files to write for a destination path; raises the same errors as `write`."""
@@ -175,22 +189,22 @@ class Conversion:
         return files._replace(remarks=files.remarks + ((written.remark,) if written.remark else ()))
 
     def write(self, path: "str | Path", *, overwrite: bool = False, partial: bool = False) -> tuple[str, ...]:
-        """Write the converted model; files appear whole or not at all.
+        """Write the converted model. All files are replaced together or not at all.
 
-        An IR gets its `.bin`, an ONNX model its external data beside it, in the same folders.
+        The `.bin` of an IR, or the external data of an ONNX model, is written at the same relative location.
 
         Args:
-            path: the new `.xml` or `.onnx`; the source's own path to replace the source.
-            overwrite: whether files that exist may be replaced.
-            partial: whether to write although a node was refused.
+            path: the new `.xml` or `.onnx`; the source's own path replaces the source.
+            overwrite: whether existing files may be replaced.
+            partial: whether to write even if a node was refused.
 
         Returns:
-            Remarks: a sentence for each missing file of weights.
+            Remarks: a sentence for each missing weight file.
 
         Raises:
             UsageError: a file exists, a node was refused, or the model cannot move to the new opset.
             UnreadableModel: the model names external data outside of its folder.
-            NotEditable: the file is written in a way that cannot be edited in place.
+            NotEditable: the text of the file cannot be edited safely.
             CannotWrite: a file cannot be written; nothing was changed.
         """
         from ir_scatter.convert.output import commit
@@ -203,14 +217,15 @@ class Conversion:
         return files.remarks + commit(files, Path(path), overwrite=overwrite)
 
     def diff(self) -> str:
-        """Return the changes as a unified diff of the `.xml`; for ONNX a list of nodes. "" if there are none.
+        """Return the changes as a unified diff of the `.xml`, for ONNX as a list of nodes; "" without any.
 
         Raises:
-            NotEditable: the file is written in a way that cannot be edited in place.
+            NotEditable: the text of the file cannot be edited safely.
         """
         model, move, patches, lines = self.model, self.move, self.patches, list[str]()
         if move is not None:
             lines += [f"-opset {model.opset_imports.get('')}\n", f"+opset {move.opset}\n"]
+        lines += [f"~{remark}\n" for remark in self.inlining()]
         if patches:
             lines += FORMATS[model.format].diff(model, patches, self.origin or model.path)
         if move is not None and move.changes:
@@ -222,11 +237,11 @@ class Conversion:
 
 @record(eq=False)
 class ConversionRun:
-    """The result of one call of `convert`, with its verification on devices.
+    """The result of a call of `convert`, with the verification on devices.
 
     Attributes:
-        devices: for each device, the number of inputs on which both models gave equal results.
-        failed_devices: runners that could not compare the models, and why.
+        devices: for each device, the number of inputs on which both models had equal results.
+        failed_devices: runners that could not compare the models, with the reason.
         unverified: why a requested comparison of the whole models was not possible; "" if it was.
     """
 
@@ -240,12 +255,14 @@ class ConversionRun:
 
     @property
     def not_verified(self) -> str:
-        """The reason why some converted nodes are not verified; "" if all are."""
+        """Why some converted nodes are not verified; "" if all are."""
         conversion = self.conversion
         if self.failed_devices:
             return f"{', '.join(self.failed_devices)} could not compare the models"
         if self.devices or (conversion.is_empty and conversion.origin is None):
             return ""
+        if conversion.inlined and not conversion.converted:
+            return ""  # inlining is proven without running anything
         if not conversion.cases:
             return f"no case was requested ({Parameter('verify', 0)})"
         if self.unverified:

@@ -1,4 +1,4 @@
-"""One call of `convert`, from the path of a model to the written files."""
+"""A call of `convert`, from the path of a model to the written files."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -20,14 +20,12 @@ from ir_scatter.reading import read
 from ir_scatter.rewrites.refusals import Reason
 
 _TRIALS = 64
-"""Limit of nodes that are refused one by one because they cannot be edited; beyond, the whole file is
-refused.
-"""
+"""Limit of uneditable nodes that are found by repeated writing and refused; beyond, the file is refused."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConversionJob:
-    """What the user requested; `options` are the keyword arguments of `convert`."""
+    """The user's request; `options` are the keyword arguments of `convert`."""
 
     source: str
     output: str | None
@@ -74,7 +72,8 @@ def _finished(job: ConversionJob, done: ConversionRun, before: str | None = None
         f"{warning.location.scope}: {warning.code} {warning.message}; {warning.help}"
         for warning in done.conversion.warnings
     ]
-    done, files = replace(done, remarks=(*done.remarks, *warnings, *done.conversion.costs)), None
+    remarks = (*done.remarks, *done.conversion.inlining(), *warnings, *done.conversion.costs)
+    done, files = replace(done, remarks=remarks), None
     if job.is_dry or job.with_diff or job.partial or done.conversion.is_whole:
         conversion, files = _with_files(done.conversion, Path(job.output or job.source))
         done = replace(done, conversion=conversion)
@@ -97,7 +96,7 @@ def _finished(job: ConversionJob, done: ConversionRun, before: str | None = None
 
 
 def _with_files(conversion: Conversion, path: Path) -> tuple[Conversion, Files | None]:
-    """Return the conversion and its files; nodes that cannot be edited in place become refusals.
+    """Return the conversion and its files; nodes that cannot be edited safely become refusals.
 
     The files are None if nothing can be written.
     """

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from ir_scatter.core.arrays import Array
 
 CASES = 2
-"""Random inputs on which whole models are compared; each runs twice on every device."""
+"""Number of random inputs on which whole models are compared; each runs twice on every device."""
 
 _DRAWS = 3
-"""Number of kinds of index values that inputs cycle through; the first kind has negative ones."""
+"""Number of kinds of index values among the inputs; the first kind has negative indices."""
 
 _SETTINGS = CompareSettings()
 _CANNOT_TELL = frozenset({Status.UNAVAILABLE, Status.TIMEOUT})
@@ -40,8 +40,8 @@ _CANNOT_TELL = frozenset({Status.UNAVAILABLE, Status.TIMEOUT})
 def verify_on(done: ConversionRun, devices: Sequence[str], before: str | None = None) -> ConversionRun:
     """Run the original and the converted model on devices, in child processes, and compare the outputs.
 
-    The returned result has one more refusal for each device where outputs differ or the new model fails.
-    The original is the source model unless `before` names another file.
+    The returned result has an additional refusal for each device on which outputs differ or the new model
+    fails. `before`, if not None, is the path of another original model.
     """
     named_runners = {runner.name: runner for runner in map(runners.find, devices)}
     conversion = done.conversion
@@ -84,12 +84,12 @@ def verify_on(done: ConversionRun, devices: Sequence[str], before: str | None = 
 
 
 def constraints_of(conversion: Conversion) -> Mapping[str, Conditions]:
-    """Return the conditions on inputs that the new model relies on, by node."""
+    """Return the conditions on inputs that the new model depends on, by node."""
     return {converted.node.scope: frozenset(converted.assumptions) for converted in conversion.converted}
 
 
 def against_numpy(outcome: Outcome, documented: Outcome, observations: Observations) -> tuple[Verdict, str]:
-    """Return the worst verdict on outputs of the new model, and how they differ from the specification."""
+    """Return the worst verdict on outputs of the new model, and their difference from the specification."""
     return _worst_of(
         compare_outputs(outcome, documented, 0, _SETTINGS.tolerances, lambda: observations.unspecified or {})
     )
@@ -103,7 +103,7 @@ def _worst_of(comparisons: Iterable[Comparison]) -> tuple[Verdict, str]:
     measure, got, expected = worst.measure, worst.got, worst.expected
     if measure.verdict is Verdict.CLOSE and not measure.max_abs:  # they differ in the sign of zeros only
         return Verdict.EQUAL, ""
-    how = "is gone" if got is None else measure.remark.replace(", the other ", ", expected ")
+    how = "is missing" if got is None else measure.remark.replace(", the other ", ", expected ")
     if measure.worst is not None and got is not None and expected is not None:
         place = measure.worst.index
         how = f"is {got[place]} at {show_numbers(place)}, expected {expected[place]}"
@@ -120,7 +120,7 @@ def _judge(
 ) -> tuple[str, str]:
     """Return a state and its explanation: "equal", "different", "failed" or "gained" on one runner.
 
-    "gained": the original model does not run, or gives a wrong result, and the new one agrees with NumPy.
+    "gained": the original model fails or has a wrong result, and the new model agrees with NumPy.
     """
     if before.status in _CANNOT_TELL:
         return "failed", _shown(before)
@@ -133,25 +133,28 @@ def _judge(
         if verdict is Verdict.CONTESTED:
             _, observations = reference.start(feeds)(_SETTINGS.timeout)
             node = next(iter(sorted(observations.contested)), "a node")
-            return "failed", f"{difference}, but targets of {node} repeat in any order (case {case})"
+            return (
+                "failed",
+                f"{difference}, but repeated targets of {node} have no specified order (case {case})",
+            )
         if verdict.is_difference:
             documented, observations = reference.start(feeds)(_SETTINGS.timeout)
             if documented.status is Status.OK:
                 was, wrong = against_numpy(before, documented, observations)
                 now, _ = against_numpy(after, documented, observations)
                 if was.is_difference and not now.is_difference:
-                    return "gained", f"before, {wrong} in NumPy; now it gives what NumPy gives"
+                    return "gained", f"before, {wrong} in NumPy; now it agrees with NumPy"
             return "different", f"{difference} (case {case})"
-        return "equal", "outputs are equal but for rounding" if difference else ""
+        return "equal", "outputs are equal except for rounding" if difference else ""
     gained = f"the original model is {_shown(before)}; the converted one runs"
     documented, observations = reference.start(feeds)(_SETTINGS.timeout)
     if documented.status is not Status.OK:
-        return "gained", f"{gained}, and there is nothing to compare it with"
+        return "gained", f"{gained}, but no result is available for comparison"
     verdict, difference = against_numpy(after, documented, observations)
     if verdict.is_difference:
         return "different", f"{gained}, but {difference} in NumPy"
     is_open = verdict is Verdict.CONTESTED
-    how = "but not as NumPy, targets repeat" if is_open else "and gives what NumPy gives"
+    how = "but differs from NumPy, which repeated targets allow" if is_open else "and agrees with NumPy"
     return "gained", f"{gained}, {how}"
 
 

@@ -14,12 +14,13 @@ from ir_scatter.core.parameters import Parameter
 from ir_scatter.core.suggestions import why_missing
 from ir_scatter.formats import FORMATS
 from ir_scatter.formats.base import IR
+from ir_scatter.formats.other_files import is_other_suffix
 
 _IR_SUFFIX = FORMATS[IR].suffix
 
 
 class Files(NamedTuple):
-    """Files to be written, the model last, and the folders to create for them, outer ones first."""
+    """Files to write, the model last, and the folders to create for them, outer ones first."""
 
     outputs: tuple[Output, ...]
     folders: tuple[Path, ...] = ()
@@ -29,7 +30,8 @@ class Files(NamedTuple):
 def make_files(model: Model, content: bytes | None, appended: bytes, path: Path) -> Files:
     """Return the files to write, except those whose source and destination are the same file.
 
-    Without `content` the model's file is copied unchanged; `appended` bytes go to the end of its weights.
+    Without `content` the model's file is copied unchanged. `appended` bytes are added to the end of its
+    weights.
     """
     source = Path(model.path)
     outputs, folders, remarks = list[Output](), dict[Path, None](), list[str]()
@@ -55,7 +57,7 @@ def make_files(model: Model, content: bytes | None, appended: bytes, path: Path)
 
 
 def commit(files: Files, path: Path, *, overwrite: bool) -> tuple[str, ...]:
-    """Write the files; return a sentence for each killed earlier run whose renames were completed first."""
+    """Write the files; return a sentence for each interrupted earlier run that was completed first."""
     outputs = []
     for output in files.outputs:
         if overwrite or not os.path.lexists(output.path):
@@ -91,7 +93,7 @@ def _is_copy(output: Output) -> bool:
 def source_files(model: Model) -> list[Path]:
     """Return the files that a model was read from.
 
-    Raise UnreadableModel if one is outside of the model's folder.
+    Raises UnreadableModel if a file is outside of the model's folder.
     """
     source = Path(model.path)
     return [source, *(file.path for file in FORMATS[model.format].files_beside(model, source))]
@@ -102,11 +104,18 @@ def is_ir_path(output: str) -> bool:
 
 
 def demand_destination(model: Model, output: str, *, is_ir: bool, overwrite: bool) -> None:
-    """Check that an output can be written, before any work is done for it."""
+    """Check that an output can be written, before any other work."""
     path = Path(output)
     if is_ir and not is_ir_path(output):
-        was = "an IR cannot become an ONNX model" if output.lower().endswith(".onnx") else f"it is {output!r}"
+        was = (
+            "an IR cannot become an ONNX model"
+            if output.lower().endswith(".onnx")
+            else f"the output is {output!r}"
+        )
         raise UsageError(f"{was}, expected an output that ends in {_IR_SUFFIX}")
+    if not is_ir and is_other_suffix(output):
+        suffixes = " or ".join(format.suffix for format in FORMATS.values())
+        raise UsageError(f"the output is {output!r}, expected a name that ends in {suffixes}")
     if not output or output.endswith(os.sep) or path.is_dir():
         raise UsageError(f"{output!r} is a folder, expected the name of a file")
     sources = source_files(model)

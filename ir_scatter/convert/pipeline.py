@@ -1,6 +1,6 @@
-"""The conversion of a model: selects nodes, their targets and the opset, rewrites each node and proves it."""
+"""The conversion of a model: selects nodes, targets and the opset, then rewrites and verifies each node."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from ir_scatter.analysis.conditions import Condition, judge
 from ir_scatter.analysis.scatter_node import ScatterNode, scatter_nodes
 from ir_scatter.analysis.signature import signature
+from ir_scatter.compare.phases import in_turn
 from ir_scatter.convert.conversion import DEFAULT_CASES, Conversion, Converted, Refused, Verified
 from ir_scatter.convert.output import source_files
 from ir_scatter.convert.rewriter import Rewriter, Rewritten
@@ -18,7 +19,7 @@ from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef, Severity
 from ir_scatter.core.errors import UnreadableModel, UsageError
 from ir_scatter.core.memory import collector_paused
 from ir_scatter.core.model import ONNX, OPENVINO, Function, Model, Node, OpKey
-from ir_scatter.core.parameters import Parameter
+from ir_scatter.core.parameters import Invocation, Parameter
 from ir_scatter.core.suggestions import did_you_mean
 from ir_scatter.core.words import counted
 from ir_scatter.ops.lookup import SPECS, find, scatter_types
@@ -28,20 +29,21 @@ from ir_scatter.reading import read
 from ir_scatter.rewrites import all_rewrites, leads_to
 from ir_scatter.rewrites.base import Promises
 from ir_scatter.rewrites.existing_guards import is_needed
-from ir_scatter.rewrites.guard import NAMES, Guard, may_be_cut
+from ir_scatter.rewrites.guard import NAMES, Guard, may_exceed_32_bits
 from ir_scatter.rewrites.refusals import Reason, Refusal
 
 if TYPE_CHECKING:
+    from ir_scatter.convert.functions import InlinedModel
     from ir_scatter.portability import Portability
 
 _DIALECTS = {ONNX: "ONNX", OPENVINO: "OpenVINO"}
 
 
 class _Candidate(NamedTuple):
-    """One scatter node as written in the file; a node of a function counts once, whatever the calls.
+    """A scatter node as written in the file; a node of a function counts once for all calls.
 
-    `scatters` holds one view of the node for each signature of the function's calls. If these differ, a view
-    with the facts that hold for every signature comes first.
+    `scatters` has one view of the node for each signature of the function's calls. If these differ, the first
+    view contains only the facts that hold for all.
     """
 
     node: Node
@@ -78,7 +80,7 @@ def convert(
     guard: str | None = None,
     given: Sequence[str] = (),
 ) -> Conversion:
-    """Rewrite scatter nodes to equivalent ones; `ir_scatter.convert` documents the arguments."""
+    """Rewrite scatter nodes to equivalent ones; see `ir_scatter.convert` for the arguments."""
     for text in assume:
         if text not in list(Condition):
             guess = did_you_mean(text, Condition)
@@ -95,21 +97,34 @@ def convert(
         source = read(model) if isinstance(model, str | Path) else model
         with suppress(UnreadableModel):  # reported when the model is written
             source_files(source)  # check that the files to copy later are still unchanged
-        rewriter = Rewriter(source, promises, given)
         portability: Portability | None = None
+        inlined: InlinedModel | None = None
         if targets:
             # These modules load the records of all devices.
-            from ir_scatter.convert.around import Lessened, avoid_defects, lessen_risks, not_guarded
+            from ir_scatter.convert.around import (
+                ReducedRisks,
+                avoid_defects,
+                reduce_risks,
+                unguarded_warnings,
+            )
+            from ir_scatter.convert.functions import inline_functions, refuses_functions
             from ir_scatter.convert.risks import accepted_illegal, risks_of
             from ir_scatter.portability import portability_to
 
             portability = portability_to(tuple(targets))
+            without = inline_functions(source) if refuses_functions(portability) else None
+            if isinstance(without, Refused):
+                refused.append(without)
+            elif without is not None:
+                inlined, source = without, without.model
         elif at_any_cost:
             raise UsageError(
                 f"{Parameter('at_any_cost')} goes with {Parameter('targets')}, expected a device"
             )
-        everywhere, tasks, final = _candidates(rewriter, sources, nodes), list[_Task](), None
-        lessened: dict[int, Lessened] = {}
+        rewriter = Rewriter(source, promises, given)
+        origins = {} if inlined is None else inlined.origins
+        everywhere, tasks, final = _candidates(rewriter, sources, nodes, origins), list[_Task](), None
+        lessened: dict[int, ReducedRisks] = {}
         if portability is not None and to is None:
             if opset is not None:
                 raise UsageError(
@@ -121,12 +136,13 @@ def convert(
                 if candidate.spec is None or id(candidate.node) in surely:
                     continue
                 own_opset = _opset_of(candidate)
-                better = lessen_risks(
+                better = reduce_risks(
                     rewriter, portability, candidate.scatters, _targets(), own_opset, at_any_cost=at_any_cost
                 )
                 if better is not None:
                     lessened[id(candidate.node)] = better
-                    tasks += [(candidate, better.row, own_opset)] if better.rewritten is not None else []
+                    is_settled = better.rewritten is not None or better.refusal is not None
+                    tasks += [(candidate, better.row, own_opset)] if is_settled else []
         elif to is not None or opset is not None or guard is None:
             tasks, final = _plan(rewriter, to, everywhere, opset, is_explicit=bool(sources or nodes))
         entering = [
@@ -148,12 +164,14 @@ def convert(
                 for candidate in exposed
                 if id(candidate.node) not in planned
             ]
-        for candidate, target, own_opset in tasks:
+        for candidate, target, own_opset in in_turn(tasks, "nodes"):
             node, scatters = candidate
             own_guard = guard_kind if guard is not None and candidate in exposed else None
             better = lessened.get(id(node))
             outcome: Rewritten | Refusal | None
-            if better is not None and better.rewritten is not None and own_guard is None:
+            if better is not None and better.refusal is not None:
+                target, outcome = better.row, better.refusal
+            elif better is not None and better.rewritten is not None and own_guard is None:
                 target, outcome = better.row, better.rewritten
             elif portability is not None and candidate.spec is not None:
                 is_free = to is None and (target is None or target.key == candidate.key)
@@ -209,9 +227,9 @@ def convert(
     warnings: tuple[Diagnostic, ...] = ()
     if portability is not None:
         settled = {candidate.node.scope for candidate in converted}
-        warnings = accepted_illegal(source, portability, frozenset(settled))
+        warnings = accepted_illegal(source, portability, frozenset(settled), given)
         if guard is None:
-            warnings += not_guarded(
+            warnings += unguarded_warnings(
                 portability,
                 [candidate.scatters[0] for candidate in exposed if candidate.spec is not None],
                 settled,
@@ -235,6 +253,8 @@ def convert(
         cases=verify,
         warnings=warnings,
         costs=tuple(costs),
+        inlined={} if inlined is None else inlined.calls,
+        inlined_from=origins,
     )
     if portability is None:
         return conversion
@@ -243,7 +263,7 @@ def convert(
         for candidate in everywhere
         if (better := lessened.get(id(candidate.node))) is not None and better.rewritten is None
     }
-    return replace(conversion, risks=risks_of(conversion, portability, prices))
+    return replace(conversion, risks=risks_of(conversion, portability, prices, given))
 
 
 def _runners_of(portability: "Portability | None") -> list[str]:
@@ -251,8 +271,8 @@ def _runners_of(portability: "Portability | None") -> list[str]:
 
 
 def _cut_warnings(scatters: Sequence[ScatterNode]) -> tuple[Diagnostic, ...]:
-    """Return at most one warning: runtimes may cut indices to 32 bits before a guard limits them."""
-    wide = list(filter(may_be_cut, scatters))
+    """Return at most one warning that runtimes may truncate indices to 32 bits before a guard limits them."""
+    wide = list(filter(may_exceed_32_bits, scatters))
     if not wide:
         return ()
     scatter, code = wide[0], Reason.CUT_INDICES
@@ -270,14 +290,14 @@ def _cut_warnings(scatters: Sequence[ScatterNode]) -> tuple[Diagnostic, ...]:
             NodeRef(scatter.node.name, scatter.lookup.type, scatter.spec.key.version),
             port,
             scatter.indices.index,
-            help="the guard holds there for indices from -2147483648 to 2147483647; "
-            "one beyond is cut before, and may come out in range",
+            help="there the guard works for indices from -2147483648 to 2147483647; "
+            "others are truncated before it, and may become legal",
         ),
     )
 
 
 def _surely_met(candidates: Sequence[_Candidate], portability: "Portability") -> list[_Task]:
-    """Return the nodes that a known defect certainly affects; their targets are chosen later."""
+    """Return tasks for the nodes that a known defect affects for all inputs; targets are chosen later."""
     return [
         (candidate, candidate.spec, _opset_of(candidate))
         for candidate in candidates
@@ -291,7 +311,7 @@ def _opset_of(candidate: _Candidate) -> int | None:
 
 
 def _enters(rewriter: Rewriter, candidate: _Candidate, opset: int) -> bool:
-    """Return whether an operator that the model's opset lacks is legal, unchanged, in a newer opset.
+    """Return whether the node's operator exists only in a newer opset, where the node is legal unchanged.
 
     Then the model declares too low an opset, and moving it makes the node legal.
     """
@@ -322,7 +342,7 @@ def _plan(
     *,
     is_explicit: bool,
 ) -> tuple[list[_Task], int | None]:
-    """Return the tasks for scatter nodes, and the opset to convert an ONNX model to; None to keep it."""
+    """Return the tasks for scatter nodes, and the new opset of an ONNX model (None to keep it)."""
     model = rewriter.model
     if opset is not None and model.domain != ONNX:
         raise UsageError("an opset can be chosen for ONNX models only: each layer of an IR has its own")
@@ -376,7 +396,9 @@ def _plan(
 # The scatter nodes of a model
 
 
-def _candidates(rewriter: Rewriter, sources: Collection[str], nodes: Sequence[str]) -> list[_Candidate]:
+def _candidates(
+    rewriter: Rewriter, sources: Collection[str], nodes: Sequence[str], origins: Mapping[str, str]
+) -> list[_Candidate]:
     """Return the scatter nodes with these operators and names; an empty collection selects all."""
     model = rewriter.model
     candidates = [
@@ -385,7 +407,7 @@ def _candidates(rewriter: Rewriter, sources: Collection[str], nodes: Sequence[st
     for function in model.functions:
         candidates += _of_function(rewriter, function)
     if nodes:
-        candidates = _matching(candidates, nodes)
+        candidates = _matching(candidates, nodes, origins)
     if sources:
         keys = _find_sources(model, sources)
         candidates = [candidate for candidate in candidates if candidate.key in keys]
@@ -415,9 +437,11 @@ def _looks(scatter: ScatterNode) -> object:
     return key, None if array is None else array.tobytes(), proven
 
 
-def _matching(candidates: Sequence[_Candidate], patterns: Sequence[str]) -> list[_Candidate]:
-    """Return the nodes that some pattern matches: by their exact name, or else as a glob."""
-    names = [(candidate.node.name, candidate.node.scope) for candidate in candidates]
+def _matching(
+    candidates: Sequence[_Candidate], patterns: Sequence[str], origins: Mapping[str, str]
+) -> list[_Candidate]:
+    """Return the nodes that match a pattern, by their exact name, or else as a glob."""
+    names = [_names_of(candidate.node, origins) for candidate in candidates]
     chosen: set[int] = set()
     for pattern in patterns:
         named = [at for at, both in enumerate(names) if pattern in both]
@@ -426,9 +450,15 @@ def _matching(candidates: Sequence[_Candidate], patterns: Sequence[str]) -> list
         ]
         if not named:
             guess = did_you_mean(pattern, [name for both in names for name in both])
-            raise UsageError(f"no scatter node is named {pattern!r}{guess}; `ir-scatter inspect` lists them")
+            lister = Invocation("inspect", {})
+            raise UsageError(f"no scatter node is named {pattern!r}{guess}; `{lister}` lists them")
         chosen.update(named)
     return [candidates[at] for at in sorted(chosen)]
+
+
+def _names_of(node: Node, origins: Mapping[str, str]) -> tuple[str, ...]:
+    origin = origins.get(node.scope)
+    return node.name, node.scope, *((origin, origin.rpartition("/")[2]) if origin is not None else ())
 
 
 # Operators by the names that users write
@@ -436,15 +466,12 @@ def _matching(candidates: Sequence[_Candidate], patterns: Sequence[str]) -> list
 
 @cache
 def _targets() -> tuple[OpSpec, ...]:
-    """Return the operator versions that some rewrite leads to."""
+    """Return the operator versions that are targets of rewrites."""
     return tuple({rewrite.target.key: rewrite.target for rewrite in all_rewrites()}.values())
 
 
 def _find_targets(model: Model, text: str) -> tuple[OpSpec, ...]:
-    """Return the operator versions that a text names, oldest first.
-
-    For an IR, which accepts all, the newest.
-    """
+    """Return the operator versions with a name, oldest first; in an IR only the newest."""
     rows = [spec for spec in _targets() if _is_named(spec.key, text)]
     fitting = [spec for spec in rows if spec.key.domain == model.domain]
     if fitting:
@@ -478,7 +505,7 @@ def _is_named(key: OpKey, text: str) -> bool:
 
 
 def _names(rows: Sequence[OpSpec]) -> list[str]:
-    """Return the names of operator versions; the type alone if all its versions are among them."""
+    """Return the names of operator versions; only the type if all its versions are included."""
     keys = {row.key for row in rows}
     is_whole = [keys >= {member.key for member in _family(row)} for row in rows]
     names = [row.key.type if whole else str(row.key) for row, whole in zip(rows, is_whole, strict=True)]

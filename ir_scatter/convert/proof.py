@@ -34,7 +34,7 @@ _BY_VERSION = frozenset({Guard.CLAMP, Guard.DROP})
 """Guards that treat a negative index as out of range if the version forbids it."""
 
 _SMALL = 8
-"""Largest dimension that is kept in the small copy of a node too large to compute; larger ones become
+"""Limit of a dimension in the small copy of a node that is too large to compute. Larger dimensions become
 dynamic.
 """
 
@@ -44,9 +44,9 @@ def prove(
 ) -> int | Refusal:
     """Return the number of cases on which both forms agree, or a refusal.
 
-    An element that several updates write without a reduction may hold any of these updates; floating-point
-    reductions may differ by their rounding in another order. If the node's own inputs are too large, a copy
-    with smaller inputs is proven instead.
+    Without a reduction, an element with several updates may have any of their values. Floating-point
+    reductions may differ by rounding in another order. If the node's own inputs are too large, a copy with
+    smaller inputs is used.
     """
     try:
         return _prove(rewriter, scatter, rewritten, cases, seed)
@@ -105,7 +105,7 @@ def _prove(
 
 
 def _with_open_indices(scatter: ScatterNode) -> ScatterNode:
-    """Return a copy of a node with runtime indices instead of constant ones, as a guard sees them."""
+    """Return a copy of a node with runtime indices instead of constant ones, for testing a guard."""
 
     def make(number: int, value: Value) -> Value:
         if scatter.spec.ports[number].role is not Role.INDICES:
@@ -121,9 +121,9 @@ class _Sizes(NamedTuple):
 
     Attributes:
         sizes: the size of each dimension.
-        rooms: how many start positions are legal on each; fewer than `sizes` for a run of positions.
+        rooms: the number of legal start positions in each; fewer than `sizes` for successive positions.
         wide: the indices as i64.
-        place: the number of the input of indices.
+        place: the number of the indices input.
         axis: the first axis that indices refer to.
     """
 
@@ -156,7 +156,7 @@ def _sizes_of(scatter: ScatterNode, case: NodeInputs) -> _Sizes | None:
 def with_illegal_indices(scatter: ScatterNode, case: NodeInputs, guard: Guard, number: int) -> NodeInputs:
     """Return a case with illegal indices as inputs, and the guarded ones as arguments of the reference.
 
-    All indices are rotated until the first one is at an end of its dimension; those at that end are then
+    All indices are rotated until the first one is at an end of its dimension. Then those at that end are
     moved beyond it. Equal indices stay equal and different ones different:
 
         size 5, clamp:  [1, 3, 1]  ->  legal [4, 1, 4]  ->  illegal [5, 1, 5]
@@ -192,9 +192,9 @@ def _with_indices(case: NodeInputs, place: int, indices: Array, arguments: Mappi
 
 
 def with_dropped_updates(scatter: ScatterNode, case: NodeInputs, _: Guard, number: int) -> NodeInputs:
-    """Return a case with indices out of range as inputs, and a legal, larger one as arguments.
+    """Return a case with indices out of range as inputs, and a larger legal case as arguments.
 
-    In the larger case data has an extra row, which takes the dropped updates. Every fourth case drops all.
+    In the larger case data has an extra row, which receives the dropped updates. Every fourth case drops all.
     """
     counted = _sizes_of(scatter, case)
     if counted is None:
@@ -270,7 +270,7 @@ def _difference(fragment: Fragment, scatter: ScatterNode, case: NodeInputs, prom
 
 
 def _with_extra_rows(values: Array, expected: Array) -> Array:
-    """Append the rows that only `expected` has to `values`, so that these compare as equal."""
+    """Append the rows that only `expected` has to `values`, so that these rows are equal in a comparison."""
     if values.ndim != expected.ndim:
         return values
     for axis, size in enumerate(values.shape):

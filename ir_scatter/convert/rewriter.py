@@ -21,7 +21,7 @@ from ir_scatter.rewrites.base import BY_SIGNATURE, Promises, Rewrite, View, frag
 from ir_scatter.rewrites.builder import Builder
 from ir_scatter.rewrites.existing_guards import is_needed
 from ir_scatter.rewrites.forms import NodeForm
-from ir_scatter.rewrites.guard import Guard, guard_of, illegal_for_sure, is_counted_after, rewrite_of
+from ir_scatter.rewrites.guard import Guard, guard_of, is_counted_after, refuse_illegal, rewrite_of
 from ir_scatter.rewrites.refusals import Reason, Refusal
 from ir_scatter.rules import all_rules
 from ir_scatter.rules.index_values import (
@@ -36,11 +36,9 @@ KEPT_NEGATIVE = "negative-indices-kept"
 """The assumption, in reports, that runtimes accept negative indices, as the user promised."""
 
 ON_STORED = "rests-on-stored-shape"
-"""The assumption, in reports, that shapes stored in the file are true: nothing else proves the new form's
-sizes.
-"""
+"""The assumption, in reports, that shapes stored in the file are correct, as new sizes depend on them."""
 
-MENDED = frozenset({index_out_of_range.code, negative_index.code})
+FIXED_BY_GUARD = frozenset({index_out_of_range.code, negative_index.code})
 """The rules that constant indices satisfy after a guard was added."""
 
 UNCHANGED = frozenset({more_indices_than_positions.code})
@@ -50,29 +48,28 @@ The original node may break another rule instead: a version that forbids longer 
 """
 
 _LIMITING = frozenset({Guard.CLAMP, Guard.DROP})
-"""The guards (nodes that make indices legal) after which no index is negative."""
+"""The guards after which no index is negative. A guard consists of nodes that make indices legal."""
 
 _ONE_SIZE = 3
 """Number of nodes that compute one size at run time: ShapeOf, Gather of the dimension, Convert."""
 
 _Known: TypeAlias = "dict[Proof | None, Rewritten | Refusal | None]"
-"""Results for the nodes of one group, by their proof of condition `EQUAL`; None if no rewrite needed that.
+"""Results for the nodes of a group, by their proof of condition `EQUAL`; None if no rewrite needed that.
 
-All other conditions have one answer in a group whose indices have no faults or are the same.
+All other conditions have the same answer within a group whose indices have no faults or are equal.
 """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rewritten:
-    """One rewritten node; interchangeable nodes share a fragment.
+    """A rewritten node; nodes of a group share a fragment.
 
     Attributes:
         fragment: the new nodes.
-        way: the rewrites that made them, in order.
-        assumptions: the promises that the new nodes rely on.
-        is_bound: whether they contain values of constant indices, and so fit no other indices.
-        seen: the node with only the facts that the new nodes rely on, if these are fewer than the file
-            stores.
+        way: the rewrites that were applied, in order.
+        assumptions: the promises that the new nodes depend on.
+        is_bound: whether they contain values of constant indices, so that they are wrong for other indices.
+        seen: the node with only those facts that the new nodes depend on, if the file stores more.
     """
 
     fragment: Fragment
@@ -85,8 +82,8 @@ class Rewritten:
 class Rewriter:
     """Rewrites nodes of one model.
 
-    Nodes for which all facts that rules and rewrites declare to read are equal get the same result. If a rule
-    or a rewrite reads more than that, each node is rewritten on its own.
+    Nodes with equal facts get the same result, as far as rules and rewrites declare these facts in `reads`.
+    If a rule or a rewrite declares more than a group compares, each node is rewritten separately.
     """
 
     def __init__(self, model: Model, promises: Promises, given: Sequence[str] = ()) -> None:
@@ -96,14 +93,14 @@ class Rewriter:
         self._known: dict[Hashable, _Known] = defaultdict(dict)
         self._judged: dict[Condition, Proof] = {}
         self._numbers_of: set[Role] = set()
-        self._rests: dict[Rewritten, bool] = {}
+        self._depends_on_sizes: dict[Rewritten, bool] = {}
         self._settled: dict[Hashable, Rewritten | Refusal] = {}
         self.defects_of: dict[Rewritten, tuple[Sequence[str], Set[str]]] = {}
-        """The known defects that affect a new form for all inputs, and for some; `around` fills it."""
+        """The known defects that affect a form for all inputs, and for some inputs; `around` fills it."""
 
     @cached_property
     def proven(self) -> Facts:
-        """Facts inferred from inputs, constants and attributes only, not from shapes that the file stores."""
+        """Facts inferred from inputs, constants and attributes only, not from stored shapes."""
         facts = self.check.facts
         return Facts(facts.max_elements, self.model, trusts_stored=False, given=facts.given)
 
@@ -129,7 +126,7 @@ class Rewriter:
         is_anew: bool = False,
         form: NodeForm | None = None,
     ) -> "Rewritten | Refusal | None":
-        """Rewrite one node as a target operator version; return None if it needs no change.
+        """Rewrite a node as a target operator version; return None if it needs no change.
 
         Args:
             scatters: the node, once for each signature of its function; facts that differ count as unknown.
@@ -141,7 +138,7 @@ class Rewriter:
         """
         self._judged.clear()
         self._numbers_of.clear()
-        scatter, way = scatters[0], _way(scatters[0], target, opset) or ()
+        scatter, way = scatters[0], _rewrites_to(scatters[0], target, opset) or ()
         is_grouped = not self.check.of_each and all(rewrite.reads <= BY_SIGNATURE for rewrite in way)
         group = self.check.groups.representative(scatter) if len(scatters) == 1 and is_grouped else None
         outcomes: _Known = {}
@@ -158,13 +155,13 @@ class Rewriter:
         if proof in outcomes:
             outcome = outcomes[proof]
         else:
-            outcome = self._closely(scatters, target, opset, guard, is_anew, form)
+            outcome = self._rewrite_ungrouped(scatters, target, opset, guard, is_anew, form)
             proof = self._judged.get(Condition.EQUAL)
             if not self._numbers_of and (proof is None or len(way) == 1):
                 outcomes[proof] = outcome
         return self._with_sizes(scatter, outcome, opset) if isinstance(outcome, Rewritten) else outcome
 
-    def _closely(
+    def _rewrite_ungrouped(
         self,
         scatters: Sequence[ScatterNode],
         target: OpSpec | None,
@@ -173,7 +170,7 @@ class Rewriter:
         is_anew: bool,
         form: NodeForm | None,
     ) -> "Rewritten | Refusal | None":
-        """Rewrite one node without the cache of its group, after checking it against the rules."""
+        """Rewrite a node without the cache of its group, after checking it against the rules."""
         diagnostics: list[Diagnostic] = []
         for scatter in scatters:
             if scatter.lookup.spec is None:
@@ -187,10 +184,10 @@ class Rewriter:
                     message = f"input {number}, {port.name}, is connected to a value that does not exist"
                     return Refusal(Reason.BREAKS_RULES, message)
             diagnostics += self.check.node(scatter, scatter.node.graph)
-            illegal = illegal_for_sure(scatter, guard) if guard is not None else None
+            illegal = refuse_illegal(scatter, guard) if guard is not None else None
             if illegal is not None:
                 return illegal
-        mended = MENDED if guard else ()
+        mended = FIXED_BY_GUARD if guard else ()
         for diagnostic in diagnostics:
             if diagnostic.severity is Severity.ERROR and diagnostic.code not in mended:
                 return Refusal(Reason.BREAKS_RULES, f"breaks {diagnostic.code}: {diagnostic.message}")
@@ -198,7 +195,7 @@ class Rewriter:
         for problem in filter(None, map(_contradiction, scatters)) if guard is None else ():
             return Refusal(Reason.BREAKS_RULES, problem)
         scatter = scatters[0]
-        way = _way(scatter, target, opset)
+        way = _rewrites_to(scatter, target, opset)
         if way is None and target is not None:
             return Refusal(Reason.NO_ROUTE, f"no rewrite leads from {scatter.spec.key} to {target.key}")
         if way and not is_anew and way[0].is_done(self._view(scatter), way[0].target):
@@ -231,9 +228,9 @@ class Rewriter:
         return rewritten  # legal indices stay legal, even if a later run cannot recognise that
 
     def _with_sizes(self, scatter: ScatterNode, stored: Rewritten, opset: int | None) -> Rewritten | Refusal:
-        """Replace sizes in new nodes that only the file's stored shapes give by sizes computed at run time.
+        """Replace sizes that come only from stored shapes by sizes computed at run time.
 
-        If that is costly, and the stored sizes may be true, the sizes are kept and become an assumption.
+        If that is costly, and the stored sizes may be correct, they are kept and become an assumption.
         """
 
         def without(value: Value) -> Shape:
@@ -253,9 +250,9 @@ class Rewriter:
             )
             return rewritten if isinstance(rewritten, Refusal) else replace(rewritten, seen=proven_scatter)
 
-        if stored not in self._rests:
-            self._rests[stored] = not _are_alike(form(without), stored)
-        if not self._rests[stored]:
+        if stored not in self._depends_on_sizes:
+            self._depends_on_sizes[stored] = not _have_equal_nodes(form(without), stored)
+        if not self._depends_on_sizes[stored]:
             return stored
         values = [port.value for port in scatter.node.inputs if port.value]
         indices = scatter.operand(Role.INDICES)
@@ -267,7 +264,7 @@ class Rewriter:
         key = stored, is_constant, is_vague, tuple(map(proven, values))
         if key not in self._settled:
             settled = form(proven)
-            if _are_alike(settled, stored):
+            if _have_equal_nodes(settled, stored):
                 settled = stored
             elif is_vague and (
                 isinstance(settled, Refusal)
@@ -292,8 +289,8 @@ class Rewriter:
         """Apply rewrites to a node, one after the other.
 
         New nodes may break no rule that the original node does not break; `diagnostics` are those of the
-        original. After a guard that limits indices, rewrites need not handle negative ones; nor before it, if
-        the node `will_be_guarded` and its version forbids negative indices.
+        original. After a guard that limits indices, rewrites need not handle negative ones. The same holds
+        before a guard if the node `will_be_guarded` and its version forbids negative indices.
         """
         fragment, assumptions = as_fragment(scatter), set[str]()
         for port in fragment.nodes[0].inputs:  # do not analyse the nodes upstream again
@@ -338,7 +335,9 @@ def _with_non_negative(promises: Promises) -> Promises:
     return replace(promises, conditions=promises.conditions | {Condition.NON_NEGATIVE})
 
 
-def _way(scatter: ScatterNode, target: OpSpec | None, opset: int | None) -> tuple[Rewrite, ...] | None:
+def _rewrites_to(
+    scatter: ScatterNode, target: OpSpec | None, opset: int | None
+) -> tuple[Rewrite, ...] | None:
     """Return the rewrites to apply, () if the node needs none; None if no route leads to the target."""
     spec = scatter.lookup.spec
     if spec is None or target is None or (spec.key == target.key and not leads_to(target.key, target.key)):
@@ -347,10 +346,10 @@ def _way(scatter: ScatterNode, target: OpSpec | None, opset: int | None) -> tupl
 
 
 def _contradiction(scatter: ScatterNode) -> str:
-    """Explain why no data can fit the other inputs, "" if some can.
+    """Return the reason why no data fits the other inputs; "" if some data may fit.
 
     Rules compare inputs with data. If the rank of data is dynamic, the shapes of the other inputs alone may
-    prove that the node cannot run; there is nothing to rewrite then.
+    prove that the node cannot run; then there is nothing to rewrite.
     """
     data, source, axis = scatter.data, scatter.spec.axis, scatter.written_axis
     updates = scatter.updates
@@ -375,14 +374,14 @@ def _contradiction(scatter: ScatterNode) -> str:
     return ""
 
 
-def _are_alike(first: Rewritten | Refusal, second: Rewritten) -> bool:
+def _have_equal_nodes(first: Rewritten | Refusal, second: Rewritten) -> bool:
     """Return whether two results have the same new nodes and assumptions."""
     if isinstance(first, Refusal) or first.assumptions != second.assumptions:
         return False
-    return _written(first.fragment) == _written(second.fragment)
+    return _nodes_key(first.fragment) == _nodes_key(second.fragment)
 
 
-def _written(fragment: Fragment) -> list[Hashable]:
+def _nodes_key(fragment: Fragment) -> list[Hashable]:
     """Return a key of the new nodes, without their names and the facts about their values."""
     places = {id(new.output): place for place, new in enumerate(fragment.news)}
 
@@ -425,10 +424,10 @@ def _apply(rewrite: Rewrite, view: View, opset: int | None) -> Fragment | Refusa
 def as_fragment(
     scatter: ScatterNode, facts: Facts | None = None, shape_of: Callable[[Value], Shape] | None = None
 ) -> Fragment:
-    """Return the unchanged node as a fragment whose inputs carry the best known types and shapes.
+    """Return the unchanged node as a fragment whose inputs have the best known types and shapes.
 
-    For ScatterElements, indices and updates complete each other's shape. Pass other `facts` and `shape_of`
-    to rely on fewer shapes.
+    For ScatterElements, the shapes of indices and updates complete each other. Pass other `facts` and
+    `shape_of` to depend on fewer shapes.
     """
     facts, shape_of = facts or scatter.facts, shape_of or scatter.facts.shape
     operands = {role: scatter.operand(role) for role in (Role.DATA, Role.INDICES, Role.UPDATES)}

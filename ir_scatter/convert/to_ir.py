@@ -8,6 +8,7 @@ from typing import Any
 
 from ir_scatter.compare.numpy_source import Reference
 from ir_scatter.convert.conversion import Conversion, ConversionRun, Converted, Refused
+from ir_scatter.convert.functions import inline_functions
 from ir_scatter.convert.on_devices import against_numpy, constraints_of
 from ir_scatter.convert.opset.adapters import agreed_opset
 from ir_scatter.convert.pipeline import convert
@@ -42,8 +43,8 @@ def exported(
     Operators that OpenVINO cannot read are first rewritten in ONNX.
 
     Yields:
-        The result, for the IR or, if there is none, for the ONNX model; and the path of the model that
-        OpenVINO has read, if that is a copy in another opset, else None.
+        The result for the IR; for the ONNX model if there is no IR. Then the path of the model that OpenVINO
+        has read, if it is a copy in another opset or with inlined functions, else None.
     """
     # Nodes that break a rule have no specified result; OpenVINO may compute anything.
     broken = tuple(
@@ -57,7 +58,14 @@ def exported(
     if broken and not partial:
         yield ConversionRun(Conversion(model, refused=broken, origin=model.path)), None
         return
-    first = _readable_by_openvino(model, options)
+    inlined = inline_functions(model)
+    if isinstance(inlined, Refused):
+        yield ConversionRun(Conversion(model, refused=(inlined,), origin=model.path)), None
+        return
+    onnx = model if inlined is None else inlined.model
+    first = _readable_by_openvino(onnx, options)
+    if inlined is not None:
+        first = replace(first or Conversion(onnx), inlined=inlined.calls)
     if first is not None and first.refused:
         yield ConversionRun(first), None
         return
@@ -94,19 +102,24 @@ def exported(
             is_verified = not difference
         conversion = replace(
             conversion_of_ir,
-            converted=_listed(model, ir, conversion_of_ir),
+            converted=_listed(onnx, ir, conversion_of_ir),
             refused=refused,
             verified=(*(first.verified if first else ()), *conversion_of_ir.verified),
             origin=model.path,
             warnings=(*conversion_of_ir.warnings, *_lost_inputs(model, ir)),
         )
-        is_moved = first is not None and first.move is not None
-        devices = {_NUMPY: equal} if equal else {}
-        yield ConversionRun(conversion, devices=devices, unverified=reason), source.path if is_moved else None
+        is_other = first is not None and (first.move is not None or bool(first.inlined))
+        run = ConversionRun(
+            conversion,
+            remarks=() if first is None else first.inlining(),
+            devices={_NUMPY: equal} if equal else {},
+            unverified=reason,
+        )
+        yield run, source.path if is_other else None
 
 
 def _lost_inputs(model: Model, ir: Model) -> Iterator[Diagnostic]:
-    """Yield a warning for each input with a default that OpenVINO has turned into a constant."""
+    """Yield a warning for each input with a default that OpenVINO has converted to a constant."""
     flow, names = FORMATS[model.format].dataflow(model), set[str]().union(*ir.inputs)
     for input in flow.inputs:
         value, name = flow.value(input.key), input.names[0]
@@ -131,7 +144,7 @@ def _refused(diagnostic: Diagnostic, verb: str, code: Reason) -> Refused:
 def _readable_by_openvino(model: Model, options: Mapping[str, Any]) -> Conversion | None:
     """Rewrite nodes that OpenVINO cannot read or misreads, or that are no longer legal.
 
-    None if there are none.
+    None if there are no such nodes.
     """
     keys = [*(spec.key for spec in TENSOR_SCATTER), *(spec.key for spec in SPECS.values() if spec.is_removed)]
     rows = (
@@ -152,7 +165,7 @@ def _readable_by_openvino(model: Model, options: Mapping[str, Any]) -> Conversio
 def _compare(
     models: Sequence[Model], ir: Model, options: Mapping[str, Any], constraints: Mapping[str, Conditions]
 ) -> tuple[int, str, str]:
-    """Compare outputs in NumPy; return (equal cases, difference, why no comparison was possible).
+    """Compare outputs in NumPy; return (equal cases, difference, reason why no comparison was possible).
 
     Of several equivalent models the first that NumPy can compute is used. Outputs are paired by their order.
     Large models get one case.

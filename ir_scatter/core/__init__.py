@@ -1,1 +1,4 @@
-"""Models, values, shapes, types, findings and files; knows no operator and no file format."""
+"""The base layer: models, values, shapes, element types, diagnostics, files and processes.
+
+It contains nothing about particular operators or file formats.
+"""

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class ArrayPickler(pickle.Pickler):
-    """Pickles objects; for each NumPy array the pickle holds a reference, and a subclass stores the array."""
+    """Pickles objects; NumPy arrays are stored by a subclass, and the pickle holds references to them."""
 
     def persistent_id(self, value: Any) -> tuple[Any, ...] | None:
         named_array = as_bytes(value)
@@ -19,4 +19,4 @@ class ArrayPickler(pickle.Pickler):
 
     @abstractmethod
     def place(self, name: str, array: "Array") -> tuple[Any, ...]:
-        """Store an array, which is in C order, and return the reference to it for the pickle."""
+        """Store an array in C order; return the reference for the pickle."""

@@ -1,4 +1,4 @@
-"""NumPy arrays and facts about their elements."""
+"""Helpers for NumPy arrays: kinds of elements, bitwise comparison, packing."""
 
 from typing import Any, TypeAlias
 
@@ -21,23 +21,23 @@ def too_many_dimensions(rank: int) -> str:
 
 
 def kind(array: Array) -> str:
-    """Return the kind of an array's elements.
+    """Return the kind of an array's elements, such as "float" or "signed".
 
-    One of "float", "signed", "unsigned", "boolean", "complex" and "string".
+    The others are "unsigned", "boolean", "complex" and "string".
     """
     element_type = from_dtype(array.dtype)
     return "string" if element_type is None else element_type.kind
 
 
 def whole_numbers(array: Array) -> Array | None:
-    """Return an integer array in a type that NumPy can compare (i4 becomes i8); None for other arrays."""
+    """Return an integer array in a type that NumPy computes with (i4 becomes i8); None for other arrays."""
     if array.dtype.kind in "iu":
         return array
     return array.astype(np.int8) if kind(array) in {"signed", "unsigned"} else None
 
 
 def extreme(of: np.dtype[Any], *, is_lowest: bool) -> Any:
-    """Return the least or greatest value of a dtype: infinity for floats, else the bound of the type."""
+    """Return the lowest or highest value of a dtype; infinite for floating-point types."""
     type = from_dtype(of)
     assert type is not None
     if type.kind == "boolean":
@@ -48,11 +48,11 @@ def extreme(of: np.dtype[Any], *, is_lowest: bool) -> Any:
     return -(2**bits) * (type.kind == "signed") if is_lowest else 2**bits - 1
 
 
-def in_own_dtype(array: Array) -> Array:
-    """Return an array with the standard dtype object of its element type.
+def in_native_dtype(array: Array) -> Array:
+    """Return an array in native byte order with NumPy's built-in dtype object for its type.
 
-    Unpickled and byte-swapped arrays have dtype objects that are equal to NumPy's built-in ones, or differ in
-    byte order only, but `isbuiltin` is not 1. The elements are copied only if bytes must be swapped.
+    Unpickled and byte-swapped arrays have other dtype objects, for which `isbuiltin` is not 1. The elements
+    are copied only if bytes must be swapped.
     """
     stored = array.dtype
     if stored.isbuiltin == 1:
@@ -68,7 +68,7 @@ def in_own_dtype(array: Array) -> Array:
 
 def are_equal(got: Array, expected: Array) -> bool:
     """Return whether two arrays have the same type, shape and bits; any NaN equals any other NaN."""
-    got, expected = in_own_dtype(got), in_own_dtype(expected)
+    got, expected = in_native_dtype(got), in_native_dtype(expected)
     if got.shape != expected.shape or got.dtype != expected.dtype:
         return False
     if not got.dtype.hasobject:  # compare all bytes at once, which is fast
@@ -88,10 +88,7 @@ def same_bits(got: Array, expected: Array) -> Array:
 
 
 def bits_of(array: Array) -> Array:
-    """Return the bytes of the elements on a new last axis, so that == compares bits.
-
-    Text is returned unchanged.
-    """
+    """Return the bytes of the elements on a new last axis, so that == compares bits; text is unchanged."""
     if array.dtype.hasobject:
         return array[..., np.newaxis]
     return np.ascontiguousarray(array).view(np.uint8).reshape(*array.shape, array.dtype.itemsize)

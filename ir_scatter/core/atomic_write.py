@@ -48,7 +48,7 @@ class Output:
     Attributes:
         copied_size: the size that the copied file must have, None for any.
         sources: files that must be unchanged, with their identities when they were read.
-        is_new: whether the path must be free, checked again at the moment of the rename.
+        is_new: whether the path must be free, checked again just before the rename.
     """
 
     path: Path
@@ -74,9 +74,9 @@ class Rename(NamedTuple):
 
 
 def replace_files(outputs: Sequence[Output]) -> tuple[str, ...]:
-    """Write files, replacing those that exist: all of them or none.
+    """Write several files: all of them or none.
 
-    They are renamed in this order. Files that exist keep their permissions.
+    They are renamed in the given order. Existing files are replaced and keep their permissions.
 
     Returns:
         A sentence for each killed run whose renames were completed first.
@@ -130,7 +130,7 @@ def replace_files(outputs: Sequence[Output]) -> tuple[str, ...]:
 
 
 def finish_reading(path: Path) -> tuple[str, ...]:
-    """Complete the renames of a killed run that concern a model's file.
+    """Complete the renames of a killed run before a model's file is read.
 
     Returns:
         A sentence for each killed run whose renames were completed.
@@ -172,7 +172,7 @@ def identity(path: Path) -> Identity:
 def _fill(file: int, path: Path, output: Output) -> None:
     """Write the content of an output to its temporary file and flush it to disk.
 
-    The kernel copies if possible.
+    Files are copied inside the kernel where it supports that.
     """
     source, size = output.copied, output.copied_size
     if source:
@@ -363,7 +363,7 @@ def _unfinished(renames: Sequence[Rename]) -> list[Rename]:
 
 
 def _finish(paths: Collection[Path]) -> tuple[str, ...]:
-    """Complete the renames of killed runs that concern some files, and remove their temporary files.
+    """Complete the renames of killed runs that concern these files, and remove their temporary files.
 
     The caller holds the locks of the folders.
     """

@@ -1,7 +1,7 @@
-"""Dataflow: how values flow through a graph and the bodies of its nodes, as needed to run a model.
+"""Dataflow: which node produces each value of a graph, and how bodies are connected.
 
-Formats describe this in different ways (port maps, names, signatures); each translates it to these records. A
-key identifies a value inside one graph; its type depends on the format.
+Formats describe this in different ways (port maps, names, signatures); each translates it to these records
+for the interpreters. A *key* identifies a value inside one graph; its type depends on the format.
 """
 
 from abc import ABC, abstractmethod
@@ -53,7 +53,7 @@ class GraphOutput:
 
 
 def feeds_by_input(inputs: Sequence[tuple[Sequence[str], bool]], feeds: Collection[str]) -> list[str]:
-    """Return, for each input, the name under which the caller feeds it; "" for an omitted optional input.
+    """Return, for each input, the name of its array in `feeds`; "" for an omitted optional input.
 
     Args:
         inputs: for each input all its names, the usual one first, and whether it is optional.
@@ -86,7 +86,7 @@ def feeds_by_input(inputs: Sequence[tuple[Sequence[str], bool]], feeds: Collecti
 class Link:
     """A node, and the keys of its inputs and outputs in the order of the specification.
 
-    None for omitted ones.
+    A key is None for an omitted input or output.
     """
 
     node: Node
@@ -96,13 +96,14 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """How a loop slices an array into one part per iteration, or concatenates such parts.
+    """The slicing of an array into one part per iteration of a loop, or the concatenation of such parts.
 
     Attributes:
         axis: the sliced axis; a negative axis, start or end counts from the end.
         end: the last position that belongs to a part.
         stride: the step from one part to the next; if negative, the last part comes first.
-        keeps_axis: False if a part has one dimension less.
+        part: the size of a part along the axis.
+        keeps_axis: whether a part keeps the axis; otherwise it has one dimension less.
     """
 
     axis: int
@@ -114,7 +115,7 @@ class Slice:
 
 
 class BodySource(StrEnum):
-    """Where an input of a body comes from."""
+    """The source of an input of a body."""
 
     ITERATION = "the number of the iteration"
     CONDITION = "whether the loop goes on"
@@ -137,7 +138,7 @@ class BodyInput:
 
 @dataclass(frozen=True, slots=True)
 class BodyOutput:
-    """Which output of the body an output of the loop is."""
+    """The output of the loop body that gives one output of the loop."""
 
     inner: int
     slice: Slice | None = None
@@ -158,7 +159,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Choice:
-    """An If: a node that computes one of two graphs; the input with number `condition` decides which."""
+    """An If: a node that computes one of two graphs, as its input `condition` decides."""
 
     condition: int
     branches: Mapping[bool, Call]
@@ -169,9 +170,9 @@ class Repeat:
     """A loop: a node that computes a graph repeatedly.
 
     Attributes:
-        trips: the number of the input with the greatest number of iterations.
-        condition: the number of the input that says whether to start the first iteration.
-        goes_on: the number of the body's output that says whether to continue.
+        trips: the number of the input with the maximum number of iterations.
+        condition: the number of the input that decides whether the first iteration runs.
+        goes_on: the number of the body's output that decides whether another iteration follows.
     """
 
     body: "Dataflow"
@@ -198,15 +199,15 @@ class Dataflow(ABC):
 
     @abstractmethod
     def constant(self, key: Key) -> Constant | None:
-        """Return the constant that a key refers to; None if the key refers to another value."""
+        """Return the constant of a key; None if the key belongs to another value."""
 
     @abstractmethod
     def value(self, key: Key) -> Value | None:
-        """Return the value of a key as the file declares it; None if no node produces it."""
+        """Return the declared value of a key; None if no node produces it."""
 
     @abstractmethod
     def link(self, key: Key) -> Link | None:
-        """Return the node that produces a value, None for an input or a captured value."""
+        """Return the node that produces the value of a key; None for an input or a captured value."""
 
     @abstractmethod
     def nested(self, node: Node) -> Nested | None:
@@ -220,7 +221,7 @@ class Dataflow(ABC):
 def inflows(
     wiring: Callable[[Any], Dataflow], node: Node
 ) -> Iterator[tuple[GraphInput, BodyInput, Value | None, Shape]]:
-    """Yield (input, source, outer value, shape inside) for each input of the bodies of a loop or an If.
+    """Yield (input, source, outer value, shape in the body) for each body input of a loop or an If.
 
     `wiring` returns the dataflow of a graph. Nothing is yielded if the connections are inconsistent.
     """

@@ -22,7 +22,7 @@ class Severity(StrEnum):
 
 @record()
 class Location:
-    """A place in a file, whose path is as the caller named it."""
+    """A place in a file; its path is as the caller wrote it."""
 
     path: str
     line: int | None = None
@@ -42,7 +42,7 @@ class Span(NamedTuple):
 
 
 class Excerpt(NamedTuple):
-    """A line of a file, for messages; of a long line only a part, starting at the column `first`."""
+    """A line of a file, for messages; only a part of a long line, which starts at column `first`."""
 
     text: str
     first: int = 1
@@ -51,7 +51,7 @@ class Excerpt(NamedTuple):
 
 
 class Side(StrEnum):
-    """What a part of a node is: the node itself, an attribute, an input or an output."""
+    """The kind of a part of a node: the node itself, an attribute, an input or an output."""
 
     NODE = "node"
     ATTRIBUTE = "attribute"
@@ -62,9 +62,9 @@ class Side(StrEnum):
 class Part(NamedTuple):
     """The faulty part of a node: the node itself, an attribute, an input or an output.
 
-    `name` tells which detail is wrong: "type", "opset" or "id" of the node; "type", "shape" or "id" of a
-    port, or with `dim` one dimension of its shape. For a constant or a graph input, type and shape are those
-    that it declares.
+    `name` is the wrong detail: "type", "opset" or "id" of the node; "type", "shape" or "id" of a port. With
+    `dim` it is one dimension of a shape. For a constant or a graph input, type and shape are the declared
+    ones.
     """
 
     side: Side
@@ -75,7 +75,7 @@ class Part(NamedTuple):
 
 @record()
 class NodeRef:
-    """The node that a finding is about: its name, or that of its first output if it has none."""
+    """The node of a finding: its name, or that of its first output if it has none."""
 
     name: str
     type: str
@@ -95,13 +95,13 @@ class Related:
 
 @record(is_brief=True)
 class Diagnostic:
-    """One place where a rule is broken, or a note.
+    """A broken rule at one place, or a note.
 
     Attributes:
-        code: "SCT203"; never renumbered or reused.
+        code: the code of the rule, "SCT203"; never renumbered or reused.
         message: "X is A, expected B".
         location: the node, or the place in the file.
-        node: None if the finding is about the file.
+        node: the node; None if the finding is about the file.
         port: the name of the port in the specification; `port_index` counts from 0.
         related: other places: a producer, a constant, a call.
         fixed_by: the arguments with which `convert` fixes it; None if it cannot.

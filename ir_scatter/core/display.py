@@ -1,4 +1,4 @@
-"""How results look in a shell or a notebook: safe characters, reprs of one line, HTML tables."""
+"""Text and HTML for shells and notebooks: escaped characters, one-line reprs, tables."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -43,7 +43,7 @@ def visible(text: str, keep: str = "") -> str:
 
 
 def is_seen(character: str) -> bool:
-    """Tell whether a terminal draws a character: no control, no direction mark, not of zero width."""
+    """Return whether a terminal draws a character: no control, no direction mark, not of zero width."""
     return character.isprintable() and not _IGNORABLE.match(character)
 
 
@@ -56,7 +56,7 @@ def without_commands(text: str) -> str:
 
 
 def without_marks(text: str, spelled: str) -> str:
-    """Replace the first "#" of CI commands that may be anywhere in a line, "##[", by another spelling."""
+    """Write the first "#" of each "##[" as `spelled`: "##[" begins CI commands anywhere in a line."""
     return _ANYWHERE.sub(lambda _: spelled, text)
 
 
@@ -75,11 +75,10 @@ def brief(text: str, limit: int = LONGEST_REPR) -> str:
     return f"{text[: limit - tail - 3]}...{text[-tail:]}"
 
 
-def short_repr(subject: object, text: str) -> str:
-    """Return a repr of one line: the type and a text."""
-    return (
-        f"<{type(subject).__name__} {brief(visible(text), LONGEST_REPR - len(type(subject).__name__) - 3)}>"
-    )
+def short_repr(subject: object, text: str, name: str = "") -> str:
+    """Return a repr of one line: a name, by default that of the type, and a text."""
+    name = name or type(subject).__name__
+    return f"<{name} {brief(visible(text), LONGEST_REPR - len(name) - 3)}>"
 
 
 def record_repr(instance: Any) -> str:

@@ -1,4 +1,4 @@
-"""Element types: OpenVINO's names, ONNX's names and numbers, NumPy's dtypes, bits."""
+"""Element types with all their names and numbers: in OpenVINO, ONNX and NumPy."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ElementType:
-    """One element type, under every name that it has; there is one object for each.
+    """One element type with all its names; there is only one object per type.
 
     Attributes:
         name: OpenVINO's name in `element_type`, "f32"; also the name used throughout this library.
@@ -31,7 +31,7 @@ class ElementType:
     kind: str
 
     def byte_size(self, elements: int) -> int:
-        """Return the number of bytes of `elements` elements, where types below a byte are packed."""
+        """Return the bytes that `elements` elements take; types below a byte are packed."""
         return (elements * self.bits + 7) // 8
 
 
@@ -86,7 +86,7 @@ OPENVINO_TYPES = frozenset(row.name for row in _ROWS if row.ir_name is not None)
 
 
 def onnx_types(*names: str) -> frozenset[str]:
-    """Return the element types that ONNX calls `names`: `onnx_types("float", "int64")`."""
+    """Return the element types with these ONNX names: `onnx_types("float", "int64")`."""
     return frozenset(_BY_ONNX_NAME[name].name for name in names)
 
 
@@ -96,18 +96,12 @@ def from_element_type(text: str) -> ElementType | None:
 
 
 def from_precision(text: str) -> ElementType | None:
-    """Return the type of a `<port precision>` in an IR, in upper or lower case.
-
-    None if unspecified or unknown.
-    """
+    """Return the type of a `<port precision>` in an IR, in either case; None if unspecified or unknown."""
     return _BY_IR_NAME.get(text.lower()) or ELEMENT_TYPES.get(text.lower())
 
 
 def meant_in_ir(text: str) -> ElementType | None:
-    """Guess the intended type of a misspelt word in an IR: "fp32 ", "float" or "int64".
-
-    None without a guess.
-    """
+    """Guess the type for a misspelt word in an IR, such as "fp32 ", "float" or "int64"; None if unknown."""
     word = text.strip().lower()
     element_type = from_precision(word) or _BY_ONNX_NAME.get(word) or _BY_DTYPE_NAME.get(word)
     return element_type if element_type is not None and element_type.ir_name is not None else None
@@ -130,7 +124,7 @@ def from_dtype(array_dtype: "np.dtype[Any]") -> ElementType | None:
 
 
 def as_bytes(value: Any) -> "tuple[str, np.ndarray[Any, Any]] | None":
-    """Return the type name of an array and the array in C order and native byte order.
+    """Return the type name of an array, and the array in C order and native byte order.
 
     None for other objects, and for arrays of strings or objects, which are not plain bytes.
     """
@@ -153,7 +147,7 @@ def is_element_type(text: str) -> bool:
 
 @cache
 def dtype(element_type: ElementType) -> "np.dtype[np.generic] | None":
-    """Return the NumPy dtype (ml_dtypes for bf16, f8, u4, i4 and the like), None without one."""
+    """Return the NumPy dtype, or that of ml_dtypes for types such as bf16, f8 and i4; None without one."""
     import numpy
 
     if element_type.kind in {"string", "boolean"}:  # NumPy 1 has no numpy.bool

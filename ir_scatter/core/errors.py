@@ -1,4 +1,7 @@
-"""Exceptions of ir_scatter; everything else that is wrong with a model is a `Diagnostic`."""
+"""The exceptions of ir_scatter.
+
+They mean that a call is wrong, or that a file cannot be read or written. Faults of a model are `Diagnostic`s.
+"""
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -18,7 +21,7 @@ class Error(Exception):
 
 
 class UsageError(Error):
-    """The caller passed something wrong: an unknown code, a name that the model lacks, and the like."""
+    """The caller passed something wrong, such as an unknown code or a name that the model lacks."""
 
 
 class IllegalCase(Error):
@@ -33,11 +36,11 @@ class IllegalCase(Error):
 
 
 class IllegalIndex(IllegalCase):
-    """An index is out of range, or negative where the specification forbids it. Nothing was written.
+    """An index is out of range, or negative where the specification forbids it; nothing was written.
 
     Attributes:
         position: the position of the first of `count` bad indices.
-        limits: the least and the greatest legal index there; none is legal on an empty dimension.
+        limits: the lowest and highest legal index there; no index is legal on an empty dimension.
     """
 
     def __init__(
@@ -56,9 +59,9 @@ class UnreadableModel(Error):
 
     Attributes:
         defect: the name of the broken rule, "malformed-xml".
-        is_model: False if the file is no model at all, for example an XML file of another kind.
+        is_model: False if the file is not a model at all, for example another kind of XML file.
         span: the range of the fault, None if only its place is known.
-        excerpts: the text around the place, by its line and column.
+        excerpts: the lines around the place.
         format: the format that it was read as, None if unknown.
         help: how to fix it, "" to use the text of the rule.
     """
@@ -74,17 +77,25 @@ class UnreadableModel(Error):
         self.format: str | None = None
         self.help = ""
 
+    @property
+    def advice(self) -> str:
+        """The message, and how to fix it."""
+        return "; ".join(filter(None, (self.message, self.help)))
+
+    def __str__(self) -> str:
+        return brief(f"{self.location.path}: {self.advice}", LONGEST_MESSAGE)
+
 
 class BadFeed(UsageError):
     """An input of a model is missing, superfluous, or of a shape or type that the model does not accept."""
 
 
 class BadGiven(UsageError):
-    """A text about inputs cannot be read, names no input, or contradicts the model or another text."""
+    """A condition on inputs cannot be read, names no input, or contradicts the model or another condition."""
 
 
 class UnknownOperator(Error):
-    """A node of a model, at `location`, has an operator that NumPy cannot compute."""
+    """A node, at `location`, has an operator that NumPy cannot compute."""
 
     def __init__(self, message: str, location: "Location") -> None:
         super().__init__(message)
@@ -92,7 +103,7 @@ class UnknownOperator(Error):
 
 
 class BrokenModel(Error):
-    """A model is not evaluated because it or its file breaks rules, which `diagnostics` lists."""
+    """A model cannot be evaluated, as it breaks the rules in `diagnostics`."""
 
     def __init__(self, message: str, diagnostics: "tuple[Diagnostic, ...]") -> None:
         super().__init__(message)
@@ -100,10 +111,10 @@ class BrokenModel(Error):
 
 
 class EvaluationFailed(Error):
-    """A node cannot be computed with the values of its inputs.
+    """A node cannot be computed from the values of its inputs.
 
-    `breaks_rule` is whether the values violate the specification of a scatter operator; otherwise NumPy
-    cannot compute the node.
+    `breaks_rule` is True if the values violate the specification of a scatter operator, False if NumPy cannot
+    compute the node.
     """
 
     def __init__(self, message: str, location: "Location", *, breaks_rule: bool = False) -> None:
@@ -117,7 +128,7 @@ class NoInputs(Error):
 
 
 class NotEditable(Error):
-    """A file, or some `nodes` of it, have an unusual form that cannot be edited safely."""
+    """A file, or some `nodes` of it, cannot be edited safely because of an unusual form."""
 
     def __init__(self, message: str, nodes: Collection[object] = ()) -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""Finds the files that a user's paths name, reads regular files safely, and locates the cache folder."""
+"""Finds the files for a user's paths, reads regular files safely, and locates the cache folder."""
 
 import errno
 import glob
@@ -23,7 +23,7 @@ STDIN_NAME = "<stdin>"
 class Source:
     """One file to read.
 
-    A file that was found in a folder (`is_named` False) may turn out to be no model.
+    `is_named` is False for a file that was found in a folder; such a file need not be a model.
     """
 
     path: str
@@ -31,14 +31,14 @@ class Source:
 
 
 class FoundFiles(NamedTuple):
-    """The files that the paths name, each once and in order, and the folders that contain no models."""
+    """The files of the user's paths, each once and in order, and the folders without models."""
 
     sources: tuple[Source, ...]
     empty_folders: tuple[str, ...]
 
 
 def find_files(paths: Sequence[str], exclude: Sequence[str] = ()) -> FoundFiles:
-    """Search folders for models and expand globs; missing paths are kept, so that they are reported."""
+    """Search folders for models and expand globs; missing paths are kept, for a later error."""
     sources: dict[str, Source] = {}
     empty: list[str] = []
     for path in map(expanded, paths):
@@ -71,12 +71,12 @@ def is_excluded(path: str, patterns: Sequence[str]) -> bool:
 
 
 def expanded(path: str) -> str:
-    """Return a path with the home folder in place of "~"; a file of just this name stays."""
+    """Replace "~" at the beginning of a path by the home folder, unless a file of this name exists."""
     return os.path.expanduser(path) if path.startswith("~") and not os.path.lexists(path) else path
 
 
 def search(folder: str) -> Iterator[str]:
-    """Yield the files of a folder and its subfolders that have the suffix of a model."""
+    """Yield the files in a folder and its subfolders that have the suffix of a model."""
     for root, folders, files in os.walk(folder):
         folders.sort()
         for name in sorted(files):
@@ -95,9 +95,9 @@ _PART = 1 << 20
 
 
 def open_regular(path: str | Path, most: int | None = None) -> BufferedReader:
-    """Open a file named by settings, options or another file.
+    """Open a file whose name comes from settings, options or another file.
 
-    Only regular files: reading a pipe may block for ever, and a device may never end.
+    Other kinds of files are refused: reading a pipe may block for ever, and a device may never end.
 
     Raises:
         OSError: there is no such file, it is of another kind, or has more than `most` bytes.
@@ -150,19 +150,22 @@ LONGEST_POINTER = 1024
 
 
 def is_lfs_pointer(head: bytes) -> bool:
-    """Return whether a file that begins with these bytes is a Git LFS pointer, which stands for another."""
+    """Return whether the beginning of a file shows that it is a Git LFS pointer.
+
+    Git LFS stores such a small text file in place of a large file that was not downloaded.
+    """
     return head.startswith(_LFS_POINTER)
 
 
 def show_lfs_pointer(name: str, head: bytes) -> str:
-    """Return a sentence about a pointer: "w.bin is a Git LFS pointer to a file of 2,048 bytes ..."."""
+    """Describe a Git LFS pointer: "w.bin is a Git LFS pointer to a file of 2,048 bytes ..."."""
     size = _LFS_SIZE.search(head)
     target = f" to a file of {int(size[1]):,} bytes" if size else ""
     return f"{name} is a Git LFS pointer{target}, not the file itself"
 
 
 def sha256_of(path: str) -> str:
-    """Return the SHA-256 of a file, which identifies its content on other machines."""
+    """Return the SHA-256 of a file."""
     from hashlib import file_digest
 
     with open_regular(path) as file:

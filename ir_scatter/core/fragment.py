@@ -1,8 +1,8 @@
-"""Fragments: new nodes that will replace a node of a model, in memory.
+"""Fragments: new nodes, in memory, that will replace a node of a model.
 
 A fragment is a graph: rules check its nodes, kernels compute them, and a rewrite can rewrite its nodes again.
-It refers to the model only by the input numbers of the replaced node, so that one fragment can replace many
-nodes with equal facts.
+It refers to inputs of the replaced node by number, so that one fragment can replace many nodes with equal
+facts.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,10 +25,10 @@ class NewNode:
     """A new node of a fragment.
 
     Attributes:
-        label: the last part of its name, which says what it computes: "indices_unsqueezed".
+        label: the last part of its name, after the result that it computes: "indices_unsqueezed".
         opset: the opset of a layer in an IR ("opset3"), of the model in ONNX (18).
         inputs: values of the fragment, None for an omitted one.
-        attributes: as the dialect writes them: text in an IR, Python values in ONNX.
+        attributes: as the file format writes them: text in an IR, Python values in ONNX.
     """
 
     label: str
@@ -48,7 +48,7 @@ class Patch(NamedTuple):
 
 
 def free_name(preferred: str, used: set[str]) -> str:
-    """Return a name that is not in `used`, with a number appended if necessary, and add it there."""
+    """Return `preferred`, with a number appended if it is in `used`; add the result to `used`."""
     name, number = preferred, 2
     while name in used:
         name, number = f"{preferred}_{number}", number + 1
@@ -84,7 +84,7 @@ class Fragment(Graph):
         return self.news[-1]
 
     def number_given(self, value: Value) -> int | None:
-        """Return the input number of the replaced node for a value, None if it is not one of its inputs."""
+        """Return the number of the replaced node's input that a value is; None for other values."""
         return self._given.get(id(value))
 
     def producer(self, value: Value) -> NewNode | None:
@@ -92,13 +92,13 @@ class Fragment(Graph):
         return self._by_output.get(id(value))
 
     def connected(self) -> tuple[Node, ...]:
-        """Return the nodes, after setting them as producers of their outputs, as graphs of files do."""
+        """Set each node as the producer of its output, as graphs of files do; return the nodes."""
         for node in self.nodes:
             node.handle.output._producer = node
         return self.nodes
 
     def substituted(self, node: Node, replacement: "Fragment") -> "Fragment":
-        """Return the fragment with one of its nodes replaced by another fragment; nodes before it stay."""
+        """Return a copy in which another fragment replaces a node; earlier nodes are shared."""
         old: NewNode = node.handle
         used = {new.label for new in self.news}
         news: list[NewNode] = []
@@ -132,7 +132,7 @@ class Fragment(Graph):
 
 
 class NewConstant(Constant):
-    """A constant of a fragment; its label becomes the last part of its name: "axes"."""
+    """A constant of a fragment; `label` becomes the last part of its name: "axes"."""
 
     __slots__ = ("array", "label")
 

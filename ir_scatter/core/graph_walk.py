@@ -15,20 +15,19 @@ def follow(
     make: Callable[[Value], _Made | None],
     most: int,
 ) -> bool:
-    """Fill `results` for a value and all values upstream of it, sources first.
-
-    Chains may be long, so there is no recursion.
+    """Compute results for a value and all values upstream of it, sources first.
 
     Args:
         target: the value to start from.
-        results: results by value; None marks a value without one.
+        results: the results by value, which are added here; None marks a value without one.
         sources: returns the values that a value is computed from.
         make: computes the result of a value once all its sources have one.
-        most: the limit of values to visit.
+        most: the maximum number of values to visit.
 
     Returns:
-        False if a cycle or the limit ended the walk; values that were not completed then have no result. A
-        value also has none if one of its sources has none.
+        False if a cycle or the maximum ended the walk; the values on its path then have no result.
+
+        A value also has no result if one of its sources has none.
     """
     path = {target: iter(sources(target))}
     while path:

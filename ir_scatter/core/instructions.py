@@ -1,4 +1,4 @@
-"""The instruction set of this machine's processor, on which a runtime's choice of kernels depends."""
+"""The instruction set of this machine's processor: runtimes choose their kernels by it."""
 
 import os
 from pathlib import Path
@@ -27,9 +27,9 @@ _HALVES = (
 
 
 def instruction_set(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
-    """Return the largest instruction set and its 16-bit types: "AVX-512 with bf16".
+    """Return the largest instruction set and its 16-bit types, "AVX-512 with bf16".
 
-    `UNKNOWN` if the system has no /proc/cpuinfo with such flags.
+    Return `UNKNOWN` if the system has no /proc/cpuinfo with such flags.
     """
     try:
         lines = cpuinfo.read_text(encoding="ascii", errors="replace").splitlines()

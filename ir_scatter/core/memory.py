@@ -1,4 +1,4 @@
-"""Pauses the cyclic garbage collector while many long-lived objects are created, which would slow it down."""
+"""Pauses the cyclic garbage collector, which would slow down the creation of many long-lived objects."""
 
 import gc
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Pause the cyclic garbage collector in a block that makes thousands of long-lived objects."""
+    """Pause the cyclic garbage collector within this block."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

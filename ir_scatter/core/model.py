@@ -1,7 +1,7 @@
 """A model as read from a file: graphs of nodes and values, never changed afterwards.
 
-Readers implement `Graph`. A node gets its inputs, outputs and bodies from its graph on first access, so that
-reading a model of 15,000 nodes costs no more than its scatter nodes.
+Each file format implements `Graph`. A node gets its inputs, outputs and bodies from its graph on first
+access. So reading a model of 15,000 nodes costs little more than reading its scatter nodes.
 """
 
 from abc import ABC, abstractmethod
@@ -33,7 +33,7 @@ class OpKey(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Value:
-    """A tensor in a graph: its type and shape, and the type and shape that the file stores for it."""
+    """A tensor in a graph, with its computed type and shape, and those that the file stores."""
 
     __repr__, _repr_html_ = record_repr, record_html
 
@@ -122,14 +122,14 @@ class Node:
 
     @property
     def attributes(self) -> Mapping[str, Any]:
-        """Return the attributes as written: text in an IR; int, float, str, lists in ONNX."""
+        """Return the attributes as the format stores them: text in an IR; int, float, str, lists in ONNX."""
         if self._attributes is None:
             self._attributes = self.graph.attributes_of(self)
         return self._attributes
 
     @property
     def bodies(self) -> "Mapping[str, Graph]":
-        """Return the graphs inside the node by the format's names for them, such as "then_branch"."""
+        """Return the graphs inside the node, by the format's names such as "then_branch"."""
         return self.graph.bodies_of(self)
 
     @property
@@ -141,11 +141,11 @@ class Node:
 
 
 class OperatorUse(NamedTuple):
-    """The facts about one node that decide its outputs, and whether it is legal.
+    """The facts about a node that decide its output shapes and types, and whether it is legal.
 
     Attributes:
         opset: the word of an IR ("opset3") or the number of an ONNX model.
-        numbers: returns the whole numbers of a constant input by its number, None if unknown.
+        numbers: a function that returns the integers of a constant input by its number, None if unknown.
     """
 
     type: str
@@ -158,7 +158,7 @@ class OperatorUse(NamedTuple):
 
 
 class Graph(ABC):
-    """The nodes of a main graph, a body, or one use of a function.
+    """The nodes of a main graph, a body, or a function for one signature of its calls.
 
     Attributes:
         scope: the prefix of the paths of its nodes: "" or "If_23:then_body/".
@@ -176,14 +176,14 @@ class Graph(ABC):
 
     @property
     def refuses_types(self) -> bool:
-        """Whether runtimes refuse a model if a stored element type of a node's output is wrong."""
+        """Whether runtimes refuse the model if the stored element type of an output is wrong."""
         return False
 
     def key_of(self, node: Node, indices: int, spelled: frozenset[int]) -> tuple[Hashable, list[int]] | None:
         """Return a key of all facts about a node, except its name and the values of its constants.
 
-        The key is read from the file without creating `Value` objects. Nodes with equal keys are
-        interchangeable.
+        Nodes with equal keys are interchangeable. The key is read from the file without creating `Value`
+        objects.
 
         Args:
             node: the node.
@@ -191,7 +191,7 @@ class Graph(ABC):
             spelled: the numbers of inputs whose values are part of the key.
 
         Returns:
-            The key and the values of `indices`; None if nodes upstream decide the shapes of its inputs.
+            The key and the values of `indices`; None if the shapes of its inputs depend on nodes upstream.
         """
         return None
 
@@ -223,7 +223,7 @@ class Graph(ABC):
         return None
 
     def inferred_shape(self, value: Value) -> Shape:
-        """Return the shape of an output that a reader infers without the stored one; None if unknown."""
+        """Return the shape of an output as inferred by the reader, not the stored one; None if unknown."""
         return None
 
 
@@ -277,11 +277,11 @@ class Model:
         find_defects: returns the faults of the file itself.
         find_contradictions: returns the places where stored shapes or types contradict each other.
         find_limits: returns the parts that were not analysed, because that would take too long.
-        find_feeding: returns nodes to be checked for illegal use: in an IR the loops that slice, and the
-            nodes upstream of scatter nodes (all of them with True, otherwise only suspicious ones); in ONNX
-            suspicious nodes.
+        find_feeding: returns the nodes to check for illegal use (`analysis/misuse`). In an IR these are loops
+            that slice, and nodes upstream of scatter nodes: all of them with True, otherwise only suspicious
+            ones. In ONNX they are suspicious nodes.
         source: data of the reader that the writer needs.
-        identity: inode, time and size of the file before it was read; None if it came from elsewhere.
+        identity: inode, time and size of the file before it was read; None without a file.
     """
 
     path: str
@@ -308,30 +308,30 @@ class Model:
 
     @cached_property
     def contradictions(self) -> tuple[FileDefect, ...]:
-        """Places with stored shapes or types that cannot be right.
-
-        Downstream of them, inferred ones are used.
-        """
+        """The stored shapes or types that cannot be right; downstream of them, inferred ones are used."""
         return tuple(self.find_contradictions())
 
     def walk(self, types: frozenset[str] | None = None) -> Iterator[Node]:
-        """Yield every node: the main graph with its bodies, then each use of each function."""
+        """Yield every node: those of the main graph and its bodies, then those of functions.
+
+        Functions are walked once per signature of their calls.
+        """
         yield from self.graph.walk(types)
         for function in self.functions:
             for instance in function.instances:
                 yield from instance.walk(types)
 
     def definitions(self, types: frozenset[str] | None = None) -> Iterator[Node]:
-        """Yield every node as written: a function's nodes once, however often it is called."""
+        """Yield every node as written: those of a function once, even if it is called several times."""
         yield from self.graph.walk(types)
         for function in self.functions:
             yield from function.definition.walk(types)
 
 
-def exactly(attributes: Mapping[str, Any]) -> Hashable | None:
+def exact_key(attributes: Mapping[str, Any]) -> Hashable | None:
     """Return a hashable key of attributes in which 1, 1.0 and True differ.
 
-    None if one is a tensor or a graph.
+    None if one of them is a tensor or a graph.
     """
     for value in attributes.values():
         parts = value if isinstance(value, list) else (value,)

@@ -1,4 +1,4 @@
-"""Names of parameters in messages, spelled as the caller writes them: `guard="drop"` or `--guard drop`.
+"""Spells parameters in messages as the caller writes them: `guard="drop"` or `--guard drop`.
 
 A message contains `Parameter("guard", "drop")`, never an option. Callers from Python read `guard="drop"`. The
 command line sets another spelling (`spelled`), so that its users read `--guard drop`.
@@ -12,12 +12,12 @@ from typing import NamedTuple, TypeAlias
 
 
 class Parameter(NamedTuple):
-    """A parameter of a function, alone or with the value that a message recommends.
+    """A parameter of a function, alone or with a recommended value.
 
     Attributes:
         name: the argument's name in Python, "map_inputs".
         value: the recommended value, None to name the parameter only; True and False set and clear a flag.
-        function: the function that has the parameter, "convert"; "" for the one that was called.
+        function: the function that has the parameter, "convert"; "" for the function that was called.
     """
 
     name: str
@@ -29,12 +29,12 @@ class Parameter(NamedTuple):
 
 
 class Invocation(NamedTuple):
-    """A call of a function that a message recommends: `convert(guard="clamp")`.
+    """A recommended call of a function: `convert(guard="clamp")`.
 
     Attributes:
         arguments: values by the name of their parameter, in this order.
-        models: the paths of the models before these.
-        written_to: the file that the result is written to; "" if it is not written.
+        models: the paths of the models, which come before the arguments.
+        written_to: the file for the result; "" if it is not written.
     """
 
     function: str
@@ -45,27 +45,20 @@ class Invocation(NamedTuple):
     def __str__(self) -> str:
         return _spelling[-1](self)
 
+    def for_model(self, path: str) -> "Invocation":
+        """Return the call with a model, and a new file beside it that the result is written to."""
+        return self._replace(models=(path,), written_to=f"NEW{PurePath(path).suffix}")
+
 
 class Text:
-    """A text with parameters or calls in it, which are spelled when the text is read, not when it is made."""
+    """A text that contains parameters or calls; they are spelled when the text is read."""
 
     def __init__(self, template: str, *parts: Parameter | Invocation) -> None:
-        """Keep a template, in which each `{}` stands for one of the parts."""
+        """Set a template in which each `{}` stands for one of the parts."""
         self.template, self.parts = template, parts
 
     def __str__(self) -> str:
         return self.template.format(*self.parts)
-
-    def for_model(self, path: str) -> "Text":
-        """Return the text with a model, and a file to write, in calls that name none."""
-        new = f"NEW{PurePath(path).suffix}"
-        parts = [
-            part._replace(models=(path,), written_to=new)
-            if isinstance(part, Invocation) and not part.models
-            else part
-            for part in self.parts
-        ]
-        return Text(self.template, *parts)
 
 
 Spelling: TypeAlias = "Callable[[Parameter | Invocation], str]"
@@ -93,12 +86,12 @@ _spelling: list[Spelling] = [in_python]
 
 
 def current_spelling() -> Spelling:
-    """Return the current spelling, to pass it to processes that are started."""
+    """Return the current spelling, for use by child processes."""
     return _spelling[-1]
 
 
 def use_spelling(spelling: Spelling) -> None:
-    """Set the spelling of parameters for this whole process, as received from its parent."""
+    """Set the spelling of parameters for this process, as received from its parent."""
     _spelling[:] = [spelling]
 
 

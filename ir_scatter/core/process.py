@@ -1,11 +1,11 @@
 """A reusable child process for work that may crash, hang or use too much memory.
 
 A module defines the child's functions: its function `handlers` imports what they need and returns them by
-name. Arguments and results are pickled, except the bytes of arrays, which go through a file. The reader maps
-that file and removes its name, so that no file is left over and unread arrays use no memory.
+name. Arguments and results are pickled; the bytes of arrays go through a file instead. The reader maps that
+file and removes its name, so that no file is left over and unread arrays use no memory.
 
-Output of the child, native code included, goes to a file, whose last line explains a crash. The child ends
-when its parent ends, even if that is killed, and removes its files.
+The output of the child, including that of native code, goes to a file, whose last line explains a crash. The
+child ends and removes its files when its parent ends, even if the parent is killed.
 """
 
 import atexit
@@ -79,10 +79,11 @@ _Messages: TypeAlias = "SimpleQueue[_Message | None]"
 
 
 class Failure(Exception):
-    """Error: a child process returned no result.
+    """A child process returned no result.
 
     The status is "crashed", "timeout" or "unavailable"; handlers also raise it with "refused" or
-    "unsupported" and the runtime's message. `at_inference` is whether a loaded model failed on its inputs.
+    "unsupported" and the runtime's message. `at_inference` is True if the model was loaded and failed on its
+    inputs.
     """
 
     at_inference = False
@@ -107,9 +108,9 @@ _ENVIRONMENT = threading.Lock()
 
 @contextlib.contextmanager
 def safe_path() -> Iterator[None]:
-    """Keep processes that `multiprocessing` spawns in this block from importing from the current folder.
+    """Keep processes spawned by `multiprocessing` in this block from importing from the current folder.
 
-    Their command cannot be changed, only their environment.
+    An environment variable does that, as their command cannot be changed.
     """
     name = "PYTHONSAFEPATH"
     with _ENVIRONMENT:
@@ -155,11 +156,9 @@ class Child:
         return None if self._process is None else self._process.popen.pid
 
     def ask(self, name: str, *arguments: Any, limit: float, again: bool = True) -> tuple[Any, str]:
-        """Call a handler in the child.
+        """Call a handler in the child; return its result and how an earlier attempt crashed, or "".
 
-        Return its result, and how an earlier attempt crashed ("" if none did).
-
-        A process that has already worked may be damaged: if it crashes, or the handler raises an unexpected
+        A process that has already worked may be damaged. If it crashes, or the handler raises an unexpected
         error, a new process tries once more, unless `again` is False.
 
         Raises:
@@ -189,7 +188,7 @@ class Child:
         return result, died
 
     def start(self) -> None:
-        """Start a process, which imports its modules, without waiting for it."""
+        """Start a process, which imports its modules; do not wait for it."""
         with self._lock, contextlib.suppress(Failure):  # `ask` reports a failure
             self._started()
 
@@ -214,7 +213,7 @@ class Child:
 
 
 class _Process:
-    """One child process; if `ask` raises an exception, the caller must end it."""
+    """One child process; the caller must `end` it after an exception from `ask`."""
 
     def __init__(self, module: str, environment: Mapping[str, str], packages: str) -> None:
         try:
@@ -254,10 +253,7 @@ class _Process:
 
     @property
     def is_ours(self) -> bool:
-        """Return whether this process started the child.
-
-        A child inherited by a fork belongs to the parent.
-        """
+        """Return whether this process started the child, rather than inherited it by a fork."""
         return self._owner == os.getpid()
 
     def ask(self, name: str, arguments: tuple[Any, ...], limit: float) -> _Message:
@@ -308,7 +304,7 @@ class _Process:
 
 
 def serve(module: str, folder: str) -> NoReturn:
-    """Answer questions from standard input on standard output: the main function of the child process.
+    """Answer questions from standard input on standard output: the main function of a child process.
 
     The process ends as soon as its standard input is closed, even in the middle of a question.
     """
@@ -353,7 +349,7 @@ def serve(module: str, folder: str) -> NoReturn:
 
 
 def _failure(error: Exception) -> Exception:
-    """Return the exception to send to the parent for the error that is being handled."""
+    """Return the exception to send to the parent for an error."""
     if isinstance(error, MemoryError):
         return Failure("refused", "there is not enough memory")
     if isinstance(error, CannotWrite):
@@ -366,7 +362,7 @@ def _failure(error: Exception) -> Exception:
 
 
 def require(*names: str) -> None:
-    """Check that names can be imported, given with their module: "openvino.Core".
+    """Check that names can be imported, such as "openvino.Core".
 
     Raises:
         Failure: a package cannot be imported, or lacks a name.
@@ -380,7 +376,7 @@ def require(*names: str) -> None:
 
 
 def shortened(message: str) -> str:
-    """Return a message on one line, cut to the longest length."""
+    """Return a message as one line of limited length."""
     text = " ".join(message.split())
     return text if len(text) <= _LONGEST_MESSAGE else text[: _LONGEST_MESSAGE - 3] + "..."
 
@@ -393,7 +389,7 @@ def _words(error: BaseException) -> str:
 
 
 class _Pickler(ArrayPickler):
-    """Writes the bytes of arrays to a file, in C order; they are read with NumPy's built-in dtypes.
+    """Pickles objects; the bytes of arrays go to a file, in C order.
 
     An array that occurs twice in a message is read as two arrays, unlike in a plain pickle.
     """
@@ -409,7 +405,7 @@ class _Pickler(ArrayPickler):
 
 
 def _packed(value: Any, folder: str) -> _Message:
-    """Write the arrays of a value to a file in a folder, and return the message with the rest.
+    """Write the arrays of a value to a file in a folder; return the rest of the value as a message.
 
     Raises:
         CannotWrite: there is no room for the arrays.
@@ -428,7 +424,7 @@ def _packed(value: Any, folder: str) -> _Message:
 
 
 def _unpacked(message: _Message) -> Any:
-    """Return the content of a message; its arrays are writable copies-on-write of the file."""
+    """Return the value of a message; its arrays are writable copies-on-write of the file."""
     data, path = message
     unpickler, whole = pickle.Unpickler(io.BytesIO(data)), None
     if path:

@@ -1,4 +1,4 @@
-"""Partial shapes: dimensions may be bounded or unknown, and so may ranks."""
+"""Partial shapes: a dimension or the rank may be unknown, and a dimension may have bounds."""
 
 import re
 from collections.abc import Iterable
@@ -47,7 +47,7 @@ def agree(left: Shape, right: Shape) -> bool:
 
 
 def claims_more(stored: Shape, inferred: Shape) -> bool:
-    """Return whether a stored shape is more exact than the inferred one, or contradicts it."""
+    """Return whether a stored shape contradicts the inferred one, or is more exact."""
     if stored is None or inferred is None or stored == inferred:
         return False
     if len(stored) != len(inferred):
@@ -56,7 +56,7 @@ def claims_more(stored: Shape, inferred: Shape) -> bool:
 
 
 def differing_dim(left: Shape, right: Shape) -> int | None:
-    """Return the index of the only dimension in which two shapes differ; None for no or several such."""
+    """Return the index of the only dimension in which two shapes differ; None if there is not just one."""
     if left is None or right is None or len(left) != len(right):
         return None
     pairs = [*enumerate(zip(left, right, strict=True))]
@@ -66,7 +66,7 @@ def differing_dim(left: Shape, right: Shape) -> int | None:
 
 
 def excludes(inferred: Shape, stored: Shape) -> bool:
-    """Return whether a stored shape contradicts the inferred one, or fixes a symbolic dimension."""
+    """Return whether a stored shape contradicts the inferred one, or has a number for a symbol of it."""
     if not agree(inferred, stored):
         return True
     pairs = zip(inferred or (), stored or (), strict=False)
@@ -74,23 +74,23 @@ def excludes(inferred: Shape, stored: Shape) -> bool:
 
 
 def at_most(dim: Dim, limit: Dim) -> bool:
-    """Return whether `dim` can be at most `limit`: true for `2..` and 5, false for `6..` and 5."""
+    """Return whether `dim` may be at most `limit`: true for `2..` and 5, false for `6..` and 5."""
     high = highest(limit)
     return high is None or lowest(dim) <= high
 
 
 def lowest(dim: Dim) -> int:
-    """Return the least number that `dim` can be."""
+    """Return the lower bound of a dimension."""
     return dim if isinstance(dim, int) else dim.low
 
 
 def highest(dim: Dim) -> int | None:
-    """Return the greatest number that `dim` can be, None without a bound."""
+    """Return the upper bound of a dimension, None without one."""
     return dim if isinstance(dim, int) else dim.high
 
 
 def narrow_dim(left: Dim, right: Dim) -> Dim:
-    """Return the dimension that satisfies two descriptions, which must agree: `1..5` and `3..` -> `3..5`."""
+    """Return the intersection of two dimensions, which must agree: `1..5` and `3..` -> `3..5`."""
     if isinstance(left, int):
         return left
     if isinstance(right, int):
@@ -101,7 +101,7 @@ def narrow_dim(left: Dim, right: Dim) -> Dim:
 
 
 def narrow(left: Shape, right: Shape) -> Shape:
-    """Return the shape that satisfies two descriptions, which must agree: [2, ?] and [?, 3] -> [2, 3]."""
+    """Return the intersection of two shapes, which must agree: [2, ?] and [?, 3] -> [2, 3]."""
     if left is None or left == right:
         return right
     return left if right is None else tuple(map(narrow_dim, left, right))
@@ -118,7 +118,7 @@ def static(shape: Shape) -> tuple[int, ...] | None:
 
 @lru_cache(1 << 10)
 def element_count(shape: Shape) -> int | None:
-    """Return the number of elements, None if unknown; a dimension of 0 makes it 0."""
+    """Return the number of elements, None if unknown; it is 0 if any dimension is 0."""
     if shape is None:
         return None
     if 0 in shape:
@@ -138,7 +138,7 @@ def concatenate(*parts: Shape) -> Shape:
 
 
 def show_dim(dim: Dim) -> str:
-    """Print a dimension: `3`, `?`, `1..5`, `2..`, `batch`."""
+    """Format a dimension: `3`, `?`, `1..5`, `2..`, `batch`."""
     if isinstance(dim, int):
         return str(dim)
     if dim.symbol is not None:
@@ -149,7 +149,7 @@ def show_dim(dim: Dim) -> str:
 
 
 def show(shape: Shape) -> str:
-    """Print a shape: `[2, ?, 1..5]`, `[]` for a scalar, `[...]` for an unknown rank."""
+    """Format a shape: `[2, ?, 1..5]`, `[]` for a scalar, `[...]` for an unknown rank."""
     if shape is None:
         return "[...]"
     dims = ", ".join(map(show_dim, shape[:MAX_RANK]))
@@ -161,10 +161,10 @@ def show_numbers(numbers: Iterable[int]) -> str:
 
 
 def parse_dim(text: str) -> Dim:
-    """Read one dimension: `3`, `?`, `-1`, `1..5`, `2..`, `..5`.
+    """Parse one dimension: `3`, `?`, `-1`, `1..5`, `2..`, `..5`.
 
     Raises:
-        ValueError: with a message, if the text is not a dimension.
+        ValueError: the text is not a dimension.
     """
     if text in {"?", "-1"}:
         return UNKNOWN_DIM
@@ -181,10 +181,10 @@ def parse_dim(text: str) -> Dim:
 
 
 def parse_shape(text: str) -> Shape:
-    """Read `1,3,?`, with or without brackets; empty is a scalar, `...` an unknown rank.
+    """Parse a shape such as `1,3,?`, with or without brackets; empty is a scalar, `...` an unknown rank.
 
     Raises:
-        ValueError: with a message, if one of the dimensions is not a dimension.
+        ValueError: the text is not a shape.
     """
     inner = text.strip()
     if inner.startswith("[") and inner.endswith("]"):

@@ -65,10 +65,9 @@ def shortage(error: BaseException) -> str | None:
 
 
 def names_shortage(message: str) -> bool:
-    """Return whether a runtime's message reports a shortage of this machine, rather than a defect.
+    """Return whether a runtime's message reports that resources of this machine ran out.
 
-    Missing memory counts as a shortage only if the memory of the process is limited; otherwise a defect may
-    cause it.
+    Missing memory counts only if the memory of the process is limited; otherwise a defect may cause it.
     """
     short = next((short for words, short in _WORDS.items() if words in message.lower()), None)
     return short is not None and (short != _MEMORY or _LOADER in message.lower() or is_memory_limited())
@@ -84,9 +83,9 @@ def is_memory_limited() -> bool:
 
 
 class _DemandMemory:
-    """Import hook that raises an error for NumPy if memory is short: its OpenBLAS would end the process.
+    """Import hook: raises an error for NumPy if memory is short, as its OpenBLAS would end the process.
 
-    A finder of `sys.meta_path`; its base class would import `tempfile` and more at every start.
+    It is a finder of `sys.meta_path` without the usual base class, which would import `tempfile` and more.
     """
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> None:
@@ -102,14 +101,17 @@ class _DemandMemory:
 
 
 def demand_memory() -> None:
-    """If memory is limited, make an import of NumPy raise an error where it would end the process."""
+    """Make an import of NumPy raise an error, instead of ending the process, if memory is short.
+
+    Only a limit of the process (ulimit -v) is checked.
+    """
     if is_memory_limited() and "numpy" not in sys.modules:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # each thread would need another 40 MB
         sys.meta_path.insert(0, _DemandMemory())
 
 
 def cannot_run(error: BaseException) -> str | None:
-    """Describe a shortage or a package that cannot be imported; None if the exception is a bug of ours."""
+    """Describe why a package cannot be imported or run; None if the exception is a bug of ir_scatter."""
     if ran_out := shortage(error):
         return ran_out
     for cause in _causes(error):
@@ -138,7 +140,7 @@ def _ran_out(error: BaseException) -> str | None:
 
 
 def _package(error: BaseException) -> str:
-    """Return the package whose import failed, from the error or the innermost file of a package."""
+    """Return the package that failed, "" if unknown: from the error, or from the innermost frame."""
     for place in _INSTALLED:
         if isinstance(error, ImportError) and error.path and place in error.path:
             return error.path.rpartition(place)[2].partition(os.sep)[0].partition(".")[0]

@@ -31,10 +31,7 @@ def did_you_mean(word: str, words: Iterable[str]) -> str:
 
 
 def why_missing(path: str | Path, suffixes: Sequence[str] = ()) -> str:
-    """Explain why a path does not exist, and suggest a similar one, with one of the suffixes if given.
-
-    The missing part may be a folder of the path.
-    """
+    """Explain why a path does not exist, and suggest a similar path with one of the suffixes."""
     import glob
 
     if glob.has_magic(str(path)):

@@ -1,8 +1,7 @@
 """Temporary files: one folder per process, which is removed when the process ends.
 
-The folder is locked while its process lives, so that a later process recognises the unlocked folders of
-killed processes and removes them. A lock works across containers that share the folder; a process number does
-not.
+A process locks its folder while it lives. A later process recognises the unlocked folders of killed processes
+and removes them. Unlike a process number, a lock works across containers that share the folder.
 """
 
 import atexit
@@ -45,7 +44,7 @@ _is_ending = False
 
 @contextmanager
 def explained_temporary(path: str = "") -> Iterator[None]:
-    """Convert a system error in this block to one that names the temporary folder and a remedy.
+    """Convert a system error in this block to an error that names the temporary folder and a remedy.
 
     Raises:
         CannotWrite: something in the folder cannot be written.
@@ -91,7 +90,7 @@ def _parent() -> str:
 
 
 def _created(parent: str) -> tuple[str, int]:
-    """Create a folder; return its path and the descriptor that keeps it locked, -1 without lock support."""
+    """Create a locked folder; return its path and descriptor, -1 if locks are not supported."""
     path = ""
     for _ in range(_ATTEMPTS):
         path = tempfile.mkdtemp(prefix=f"ir_scatter.{os.getpid()}.", dir=parent)
@@ -110,11 +109,11 @@ def _created(parent: str) -> tuple[str, int]:
 
 
 def _locked(path: str, *, is_patient: bool = False) -> int | None:
-    """Return the descriptor of a locked folder, None without lock support.
+    """Lock a folder; return its descriptor, None if locks are not supported.
 
     Raises:
         BlockingIOError: another process holds the lock.
-        OSError: it cannot be opened.
+        OSError: the folder cannot be opened.
     """
     try:
         import fcntl
@@ -133,7 +132,7 @@ def _locked(path: str, *, is_patient: bool = False) -> int | None:
 
 
 def remove_abandoned(parent: str) -> None:
-    """Remove the folders that ended processes of this user have left behind."""
+    """Remove the folders that ended processes of this user have left."""
     names = []
     with suppress(OSError), os.scandir(parent) as entries:
         names = [entry.path for entry in entries if _NAME.fullmatch(entry.name)]
@@ -142,7 +141,7 @@ def remove_abandoned(parent: str) -> None:
 
 
 def remove_after_parent(path: str) -> None:
-    """Remove the folder of the parent process if the parent was killed; several children may try."""
+    """Remove the folder of a parent process that was killed; several children may try at once."""
     for _ in range(_WAITS):
         remove_if_abandoned(path)
         if not os.path.lexists(path):
@@ -172,7 +171,7 @@ def _remove(path: str) -> None:
 
 
 def remove_process_folder() -> None:
-    """Remove the temporary folder of this process, which is ending and gets no other one."""
+    """Remove the temporary folder of this process, which must not create files any more."""
     global _path, _descriptor, _is_ending
     with _lock:
         if _owner != os.getpid() or not _path:
@@ -185,7 +184,7 @@ def remove_process_folder() -> None:
 
 
 def new_folder() -> str:
-    """Create a temporary folder for the caller to remove; at the latest it is removed when the process ends.
+    """Create a temporary folder for the caller to remove; it is removed at the latest with the process.
 
     Raises:
         CannotWrite: it cannot be created.

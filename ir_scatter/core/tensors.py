@@ -45,7 +45,7 @@ class Constant:
     """A constant tensor whose bytes are read on demand.
 
     Args:
-        declared: where it is declared: a location, a node, or a function that returns one of them.
+        declared: the place of its declaration: a location, a node, or a function that returns one of them.
         element_type: its element type, None if unknown.
         shape: its shape.
         load: returns its elements as an array; None to use `view`.
@@ -53,7 +53,7 @@ class Constant:
         view: returns its bytes, None if they cannot be read.
 
     Attributes:
-        stores_data: False for a tensor without elements whose file has no data field for it at all.
+        stores_data: False for a tensor without elements whose file has no data field for it.
     """
 
     __slots__ = ("_declared", "_load", "_name", "_view", "element_type", "shape", "stores_data")
@@ -103,7 +103,7 @@ class Constant:
 
     @property
     def span(self) -> Span | None:
-        """The range of its declaration; None if the format has no lines."""
+        """The range of its declaration in the file; None if the format has no lines."""
         declared = self._declaration()
         if isinstance(declared, Location):
             return None
@@ -134,7 +134,7 @@ class Weights:
     """A file of weights, opened when the first bytes are needed.
 
     The system kills a process that reads mapped pages of a truncated file. So only large tensors are mapped,
-    others are copied, and both only while the file is unchanged.
+    smaller ones are copied, and both are refused once the file has changed.
 
     Attributes:
         size: its bytes; None if it does not exist or cannot be read.
@@ -186,10 +186,10 @@ class Weights:
             raise self._unreadable(error) from None
 
     def view(self, offset: int, size: int) -> memoryview | None:
-        """Return `size` bytes from `offset` on, None if the file ends before.
+        """Return `size` bytes from `offset` on, None if the file ends before that.
 
         Raises:
-            UnreadableModel: the file cannot be read, or has changed since it was found.
+            UnreadableModel: the file cannot be read, or has changed since it was first seen.
         """
         if size == 0 and self.size is not None:
             return memoryview(b"")
@@ -207,7 +207,7 @@ class Weights:
         return memoryview(data) if len(data) == size else None
 
     def demand_unchanged(self) -> None:
-        """Raise UnreadableModel if the file has changed since it was found, whether it was opened or not.
+        """Raise UnreadableModel if the file has changed since it was first seen.
 
         A deleted file is no error here: `view` raises if its bytes are needed.
         """
@@ -235,7 +235,7 @@ class Weights:
 
 
 class LongerWeights(Weights):
-    """A file of weights as if some bytes had been appended to it; a missing file counts as empty."""
+    """A file of weights followed by further bytes in memory; a missing file counts as empty."""
 
     def __init__(self, path: Path, appended: bytes) -> None:
         super().__init__(path)
@@ -243,7 +243,7 @@ class LongerWeights(Weights):
         self.size = self._first + len(appended)
 
     def view(self, offset: int, size: int) -> memoryview | None:
-        """Return `size` bytes from `offset` on, None if they are not all in the file or all appended."""
+        """Return `size` bytes from `offset` on; None unless all of them are in the file, or all appended."""
         if size == 0 or offset + size <= self._first:
             return super().view(offset, size)
         start = offset - self._first
@@ -252,7 +252,7 @@ class LongerWeights(Weights):
 
 
 def _read(file: int, offset: int, size: int) -> bytes:
-    """Return bytes of a file, fewer only if it ends before."""
+    """Read bytes of a file; fewer only if the file ends before that."""
     if not hasattr(os, "pread"):
         with open(os.dup(file), "rb") as copy:
             copy.seek(offset)

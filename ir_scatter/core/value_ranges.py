@@ -1,4 +1,4 @@
-"""Ranges of the numbers of an input, "0..31999", with both ends."""
+"""Ranges of numbers that a user gives for inputs, such as "0..31999"; both ends are included."""
 
 import math
 from collections.abc import Sequence
@@ -11,10 +11,10 @@ _EXPECTED = "expected LOW..HIGH, like 0..31999 or -0.5..0.5"
 
 
 def parse_range(text: str) -> ValueRange:
-    """Return the range that a text stands for.
+    """Parse a range such as "0..31999" or "-0.5..0.5".
 
     Raises:
-        ValueError: it is none; the message says why.
+        ValueError: the text is not a range; the message says why.
     """
     low, dots, high = text.strip().partition("..")
     if not dots:
@@ -23,7 +23,7 @@ def parse_range(text: str) -> ValueRange:
 
 
 def make_range(ends: Sequence[float]) -> ValueRange:
-    """Return a range with these ends.
+    """Return a range from its two ends.
 
     Raises:
         ValueError: they are not two finite numbers in ascending order.
@@ -32,7 +32,7 @@ def make_range(ends: Sequence[float]) -> ValueRange:
         raise ValueError(f"{ends!r} is not a range, expected two finite numbers")
     low, high = ends
     if low > high:
-        raise ValueError(f"the range begins at {low} and ends at {high}, expected a begin that is not above")
+        raise ValueError(f"the range begins at {low} and ends at {high}, expected the lower number first")
     return low, high
 
 

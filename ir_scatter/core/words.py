@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 
 def counted(number: float, noun: str, plural: str = "") -> str:
-    """Return "1 file", "2 files", "0.5 seconds"; pass the plural unless it is the noun with an s."""
+    """Return "1 file", "2 files", "0.5 seconds"; `plural` is needed only if it is irregular."""
     digits = f"{number:g}" if isinstance(number, float) else str(number)
     return f"{digits} {noun if number == 1 else plural or f'{noun}s'}"
 

@@ -1,6 +1,6 @@
-"""Known defects of runtimes. Each module here defines one defect or several related ones.
+"""Known defects of runtimes. Each module in this folder defines one defect or several related ones.
 
-They are found by scanning.
+`all_defects` imports these modules and collects their `Defect` objects.
 """
 
 import pkgutil

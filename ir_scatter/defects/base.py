@@ -1,4 +1,7 @@
-"""Known defects of runtimes: the class `Defect`, when it affects a node, and probes that show it."""
+"""Known defects of runtimes: the class `Defect`, the condition under which it affects a node, and its probes.
+
+A probe is a test input that shows a defect. `doctor` runs the probes and records a `Result` for each.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -11,7 +14,7 @@ from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import EVERYTHING, Fact
 from ir_scatter.core.diagnostics import Part, Severity
 from ir_scatter.core.model import Value
-from ir_scatter.core.parameters import Text
+from ir_scatter.core.parameters import Invocation, Parameter
 from ir_scatter.core.shapes import Shape, element_count
 from ir_scatter.ops.names import OperatorName
 from ir_scatter.ops.spec import Role
@@ -31,27 +34,27 @@ class Result(StrEnum):
     """The runtime computes what the specification requires, or refuses what it forbids."""
 
     def is_like(self, other: "Result | None") -> bool:
-        """Return whether a repetition of the probe may give the other result instead.
+        """Return whether a repetition of a probe with this result may give `other` instead.
 
-        A write outside of the output may or may not crash, for example.
+        For example, a write outside of the output may or may not crash.
         """
         return self is other or {self, other} == {Result.CRASHED, Result.ACCEPTED}
 
 
 class SymptomRow(NamedTuple):
-    """All facts about a symptom, the way in which a runtime is wrong.
+    """A symptom: one way in which a runtime is wrong.
 
     Attributes:
         word: its name in JSON, histories and reports.
-        verb: what cases that show it do: "3 of 4 are wrong".
-        does: what the runtime does with a node: "openvino:CPU 2026.4.1 gives wrong values".
-        result: how `doctor` records a probe that shows it.
+        verb: predicate for cases that show it: "3 of 4 are wrong".
+        does: predicate for the runtime: "openvino:CPU 2026.4.1 gives wrong values".
+        result: the result that `doctor` records for a probe that shows it.
         group: the heading under which reports list defects with this symptom.
         style: the class of its badge in the style sheet.
         meaning: a sentence about the runtime for readers of a report.
-        cost: cost of running a case that shows it, where 1 is a case with a result; more if another model
+        cost: cost of running a case that shows it; 1 for a case that gives a result, more if another model
             must be loaded or another process started.
-        is_fatal: whether the process ends, so that cases are run one by one to find which one did it.
+        is_fatal: whether the process ends; then cases run one by one, to find which one did it.
         is_of_numbers: whether it matters only if the output's values are read, not just its shape.
     """
 
@@ -96,7 +99,7 @@ class Symptom(StrEnum):
         verb="differ from run to run",
         does="gives results that may change from run to run",
         result=Result.WRONG,
-        group="wrong values",
+        group="results that may change from run to run",
         style="nondeterministic",
         meaning="The same inputs give different results.",
         is_of_numbers=True,
@@ -154,7 +157,7 @@ class Symptom(StrEnum):
 
 
 class Stage(StrEnum):
-    """When a defect shows, the earliest first.
+    """The stage at which a defect shows, the earliest first.
 
     Nodes that the runtime removes before that stage are not affected.
     """
@@ -173,7 +176,7 @@ class Stage(StrEnum):
 class Ternary(NamedTuple):
     """Whether a condition is true: True, False, or None if the file does not determine it.
 
-    If None, `when` says in words when the condition is true: "an index is negative".
+    For None, `when` is a clause that states the unknown condition: "an index is negative".
     """
 
     truth: bool | None
@@ -181,17 +184,17 @@ class Ternary(NamedTuple):
 
 
 class Meeting(NamedTuple):
-    """The fact that a known defect affects a node, certainly or under a condition.
+    """The fact that a known defect affects a node, always or under a condition.
 
     Attributes:
-        reason: the property of the node that triggers it, "indices have no dimensions".
-        role: the input that it concerns; None for the node.
+        reason: the property of the node that triggers the defect, "indices have no dimensions".
+        role: the input at fault; None for the node.
         part: the part of the node at fault, if it is not the input.
-        when: the condition at run time, "an index is negative"; "" if it is certain.
-        probes: the names of the probes that show it for such a node; empty for all.
+        when: the condition at run time, "an index is negative"; "" if the defect always occurs.
+        probes: names of the probes that show it for such a node; empty for all.
         strikes: the stage at which the defect shows, if it differs from `Defect.strikes`.
         is_likely: whether the condition holds for nearly all inputs, such as "the index is not 0".
-        is_unspecified: whether the specification leaves the result open, so that no result is wrong.
+        is_unspecified: whether the specification allows several results, so that no result is wrong.
     """
 
     reason: str
@@ -207,9 +210,9 @@ class Meeting(NamedTuple):
 def meets(
     reason: str, conditions: Iterable[Ternary | bool], role: Role | None = None, part: Part | None = None
 ) -> Meeting | None:
-    """Return that a node is affected, unless a condition is false.
+    """Return a `Meeting` unless a condition is false.
 
-    Unknown conditions become `Meeting.when`.
+    Conditions that are unknown become `Meeting.when`.
     """
     whens = list[str]()
     for condition in conditions:
@@ -222,7 +225,7 @@ def meets(
 
 
 Numbers: TypeAlias = tuple[int, ...] | list[Any] | int | float
-"""The shape of an input to be filled (a tuple), or its values (a list or a number)."""
+"""An input of a probe: its shape (a tuple), or its values (a list or a number)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -230,18 +233,18 @@ class Probe:
     """A test input for one operator that shows a defect, or (in `Defect.near`) a similar one that does not.
 
     Attributes:
-        name: its name in the history; a changed case gets a new name.
-        operator: its name with the version.
-        data, indices, updates: a shape (a tuple), to be filled with 1, 2, 3 ..., for indices with zeros; or
-            numbers as lists.
-        axis: as written; None if the operator has no axis.
-        attributes: the attributes that are written.
+        name: its name in the history; if the case changes, so must the name.
+        operator: operator and version, "ScatterUpdate-3".
+        data, indices, updates: values as lists, or a shape (a tuple). A shape is filled with 1, 2, 3 ..., for
+            indices with zeros.
+        axis: the axis; None if the operator has none.
+        attributes: attributes of the node.
         constants: the inputs that are constants of the model.
         shapes: how the model declares shapes: "static", "bounded" or "dynamic".
         axis_shape: the shape of an axis that is an input.
         breaks: the name of the rule that it breaks on purpose; "" if it is legal.
-        times: number of runs in a row, if the result changes from run to run.
-        threads: number of threads; 0 leaves it to the runtime.
+        times: number of consecutive runs, if the result changes from run to run.
+        threads: number of threads; 0 for the runtime's default.
         iterations: in an IR, the number of iterations of a loop around the node, all with the same inputs; 0
             for no loop.
         before: in an IR, types of general operators between the model's input and data; see `OneNode`.
@@ -272,7 +275,7 @@ class Probe:
 
 
 def rank_of(shape: Shape, rank: int, name: str) -> Ternary:
-    """Return whether a shape has a rank; the name of the input is for the text if the rank is dynamic."""
+    """Return whether a shape has a rank; `name`, the input's name, is for the text if the rank is dynamic."""
     return Ternary(None if shape is None else len(shape) == rank, f"{name} has rank {rank}")
 
 
@@ -282,9 +285,9 @@ def has_elements(scatter: ScatterNode) -> Ternary:
 
 
 def is_folded(scatter: ScatterNode, value: Value) -> bool | None:
-    """Return whether OpenVINO computes a value before it compiles the model; None if unknown.
+    """Return whether OpenVINO folds a value to a constant before it compiles the model; None if unknown.
 
-    Constants are, and what follows from them by operators that it folds, whether or not NumPy has a kernel.
+    Constants count, and results that operators compute from constants alone, with or without a NumPy kernel.
     """
     if scatter.is_constant(value):
         return True
@@ -298,31 +301,33 @@ Affects: TypeAlias = Callable[[ScatterNode], Meeting | None]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Defect:
-    """A known defect of runtimes; as a decorator, it turns a function `affects` into one.
+    """A known defect of runtimes; as a decorator, it turns a function `affects` into a Defect.
 
     Attributes:
         name: "scalar-indices-refused".
-        runners: the long names of runners that have it, "openvino:CPU", without numbers of devices and
-            without runners that emulate a device.
+        runners: long names of the runners that have it: "openvino:CPU"; without device numbers, and without
+            emulators of a device.
         symptom: what the runtime does with an affected node.
         reads: all facts about a node that `affects` reads.
         probes: test inputs that show it.
-        strikes: the stage at which probes fail on the installed releases; a wrong value matters when the
-            model runs, even if it was computed before.
+        strikes: the stage at which probes fail on the installed releases; for wrong values the stage `RUN`,
+            even if they are computed earlier.
         near: similar cases that the runtime computes correctly.
-        avoid: how to work around it, in a sentence without a full stop.
-        per_model: the severity of a single diagnostic for all nodes of a model that it may affect at run
-            time; None for one diagnostic per node.
+        avoid: how to avoid the defect, in a sentence without a full stop.
+        fixed_by: the arguments with which `convert` makes a node safe, whatever its form; None if that
+            depends on the form of the node.
+        per_model: severity of one diagnostic for all nodes of a model that it may affect at run time; None
+            for one diagnostic per node.
         depends_on_instructions: whether the result of a probe may differ between processors with different
-            instruction sets; records of other processors prove nothing then.
-        may_crash: whether it also reads or writes outside of memory, so that the process may crash instead,
-            with the same input.
+            instruction sets; then records of other processors do not count.
+        may_crash: whether the same input may also crash the process, by access outside of memory.
         stays: whether every node that reads the input is affected, so that rewriting the scatter node does
             not help.
-        remains: why no other form of a node avoids it, in a sentence without a full stop; "" if some may.
+        remains: why no rewrite of a node avoids it, in a sentence without a full stop; "" if some may.
         taps_hide: whether an affected node is computed correctly if its data is also a model output.
-        inferences: number of inferences in a row, without a reset of states, until it shows.
-        affects: returns whether a node is affected; nodes may break only rules that the probes break.
+        inferences: number of consecutive inferences, without a reset of states, until it shows.
+        affects: returns a `Meeting` if a node is affected; never for nodes that break rules which no probe
+            breaks.
         text: what goes wrong, why, since when; the docstring of the decorated function.
     """
 
@@ -332,7 +337,8 @@ class Defect:
     symptom: Symptom
     probes: tuple[Probe, ...]
     near: tuple[Probe, ...] = ()
-    avoid: str | Text = ""
+    avoid: str = ""
+    fixed_by: tuple[Parameter, ...] | None = None
     per_model: Severity | None = None
     depends_on_instructions: bool = False
     may_crash: bool = False
@@ -350,9 +356,22 @@ class Defect:
         """The names of the rules that its probes break; affected nodes may break them as well."""
         return frozenset([probe.breaks for probe in self.probes if probe.breaks])
 
+    def word_of(self, result: Result | None) -> str:
+        """Return a result of its probes in words: "varies" if results change, which need not be wrong."""
+        is_varying = self.symptom is Symptom.NONDETERMINISTIC and result is Result.WRONG
+        return "varies" if is_varying else str(result)
+
     def may_repeat(self, result: Result, other: Result | None) -> bool:
         """Return whether repeating a probe that gave `other` may give `result`."""
         return result.is_like(other) or (self.may_crash and {result, other} == {Result.CRASHED, Result.WRONG})
+
+    def advice(self, model: str = "") -> str:
+        """Return how to work around it, with the call that does so, if there is one for all nodes."""
+        if self.fixed_by is None:
+            return self.avoid
+        arguments = {parameter.name: parameter.value for parameter in self.fixed_by}
+        call = Invocation("convert", arguments)
+        return f"{self.avoid} (`{call.for_model(model) if model else call}`)"
 
     def __call__(self, affects: Affects) -> "Defect":
         return replace(self, affects=affects, text=cleandoc(affects.__doc__ or ""))

@@ -36,7 +36,7 @@ class _Loop(NamedTuple):
     wires: Repeat
 
     def invariants(self) -> dict[Value, Value | None]:
-        """Return the body's inputs that are the same in each iteration, each with its value outside the loop.
+        """Return the body inputs with the same value in each iteration, each with its value outside the loop.
 
         An input that the body passes unchanged to the next iteration counts as well.
         """
@@ -53,8 +53,8 @@ class _Loop(NamedTuple):
     def runs_again(self, scatter: ScatterNode) -> Ternary:
         """Return whether the loop runs for more than one iteration.
 
-        A loop without a trip count runs once for each part of an input. Measured: the plugin drops inputs
-        that the body does not read, and runs a loop once that has no other parts.
+        A loop without a trip count runs once for each slice of a sliced input. Measured: the plugin drops
+        inputs that the body does not read; without any other sliced input the loop runs once.
         """
         number = self.wires.trips
         if number is None:
@@ -66,7 +66,7 @@ class _Loop(NamedTuple):
         return Ternary(None if count is None or count.size != 1 else int(count.item()) > 1, _MORE)
 
     def _read_parts(self) -> Iterator[BodyInput]:
-        """Yield the loop inputs that are cut into one part per iteration, and that the body reads."""
+        """Yield the sliced loop inputs (one slice per iteration) that the body reads."""
         body = self.wires.body
         for input, inflow in zip(body.inputs, self.wires.inputs, strict=True):
             value = body.value(input.key)
@@ -75,7 +75,7 @@ class _Loop(NamedTuple):
                 yield inflow
 
     def _parts(self, facts: Facts, inflow: BodyInput) -> int | None:
-        """Return the number of parts (iterations) that an input is cut into; None if unknown."""
+        """Return the number of slices, and so of iterations, of an input; None if unknown."""
         value = None if inflow.outer is None else self.node.inputs[inflow.outer].value
         shape, cut = None if value is None else facts.with_propagation().shape(value), inflow.slice
         if shape is None or cut is None or not -len(shape) <= cut.axis < len(shape):
@@ -88,7 +88,7 @@ class _Loop(NamedTuple):
 
 
 def _probe(name: str, *before: str) -> Probe:
-    """Return the probe of a sum in a loop, with general operators upstream of its data."""
+    """Return the probe of a sum in a loop, with these general operators upstream of its data."""
     sum = Probe(name, "ScatterElementsUpdate-12", (4,), [0], [10], 0, attributes=_SUM, iterations=3)
     return replace(sum, before=before)
 
@@ -121,18 +121,20 @@ def _probe(name: str, *before: str) -> Probe:
 def invariant_updated_in_place(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's CPU plugin writes updates into a loop input that should be the same for each iteration.
 
-    The second iteration reads the result of the first one: 1 + 10 gives 31 after three iterations instead
-    of 11. It happens if that input is not a constant, and the only other nodes of the body that read it are
+    The second iteration reads the result of the first one: 1 + 10 gives 31 after three iterations instead of
+    11. It happens if that input is not a constant, and the only other nodes of the body that read it are
     ShapeOf, a Result, and nodes upstream of indices or updates. An input that the body passes unchanged to
     the next iteration counts as well. With a reduction that does not accumulate, such as max, it shows only
     if iterations differ in indices or updates.
 
-    Operators that move nothing do not copy: Reshape, Squeeze, Unsqueeze, Identity, Convert to its own type
-    (or between i16, i32 and i64, or f16, f32 and f64, computed alike), a Slice of everything,
-    Transpose in the same order, Tile by 1, Pad by 0, Broadcast to the same shape, Gather of every position,
-    arithmetic with 0 or 1 that changes nothing, all parts of a Split or of slices joined again, a part of a
-    Split along the first dimension, an If with a constant condition, and other scatter nodes. With dynamic
-    dimensions Slice, Broadcast and Gather do copy. Roll, Relu, Abs and any other computation always do.
+    Operators that do not copy their input let it happen too: Reshape, Squeeze, Unsqueeze, Identity, Convert
+    to the same type (or between i16, i32 and i64, or f16, f32 and f64, which the plugin computes alike), a
+    Slice of everything, Transpose in the same order, Tile by 1, Pad by 0, Broadcast to the same shape, Gather
+    of every position, arithmetic with 0 or 1 that changes nothing, a concatenation of all parts of a Split or
+    of all slices, a part of a Split along the first dimension, an If with a constant condition, and other
+    scatter nodes. With dynamic dimensions Broadcast and Gather do copy, and so do Slice and StridedSlice
+    unless they begin at 0 and have no end (9223372036854775807, or masked). Roll, Relu, Abs and any other
+    computation always do.
     """
     loop = _loop_around(scatter)
     if loop is None or scatter.data is None or element_count(scatter.indices_shape) == 0:
@@ -161,7 +163,8 @@ def adds_up_again(
 ) -> Ternary:
     """Return whether a result changes if data already contains what the same node wrote in an earlier run.
 
-    `is_same` returns whether an input is the same in each run; `run` names the repetition, "an iteration".
+    `is_same` returns whether an input is the same in each run. `run` is what a run is called in texts, such
+    as "an iteration".
     """
     ports = [port for port in (scatter.indices, scatter.updates) if port is not None]
     kind = "" if scatter.data is None or scatter.data.element_type is None else scatter.data.element_type.kind
@@ -201,8 +204,8 @@ def adds_up_again(
 def types_of_loops_refused(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's CPU plugin refuses loops with an input or output of type u2, f4e2m1 or f8e8m0.
 
-    It reports "object is not initialized": it has no memory of that type for the ports. Inside a body alone,
-    and in branches, it accepts these types.
+    It reports "object is not initialized": it has no memory of that type for the loop's ports. Values of
+    these types that do not cross the loop's boundary are accepted, and so are branches.
     """
     loop = _loop_around(scatter)
     if loop is None:
@@ -215,7 +218,7 @@ def types_of_loops_refused(scatter: ScatterNode) -> Meeting | None:
 
 
 def _loop_around(scatter: ScatterNode) -> _Loop | None:
-    """Return the loop whose body holds a node, directly or in branches that are certainly taken."""
+    """Return the loop whose body contains a node, directly or in branches that are certainly taken."""
     model, graph = scatter.facts.model, scatter.node.graph
     while graph.scope and model is not None:
         around = surroundings(model)

@@ -1,4 +1,4 @@
-"""Defects with element types: those that a runtime does not support, or computes in another type."""
+"""Defects with element types that a runtime does not support, or computes in another type."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +12,7 @@ from ir_scatter.ops.general import find
 from ir_scatter.ops.spec import Layout, Reduction, Role
 
 _NOT_REPLACED = 12
-"""The version of ScatterElementsUpdate from which OpenVINO does not replace it by ScatterUpdate."""
+"""First version of ScatterElementsUpdate that OpenVINO never replaces by ScatterUpdate."""
 _VIEWS = frozenset({"Reshape", "Squeeze", "Unsqueeze"})
 _DATA = frozenset({Role.DATA})
 _TYPES = frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.TYPES})
@@ -46,9 +46,10 @@ def element_type_is(scatter: ScatterNode, *names: str, role: Role = Role.DATA) -
 def u2_refused(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's CPU plugin does not compile indices of type u2, nor non-empty data of that type.
 
-    It has no such precision: it reports "Unsupported data type" for indices, and for data a missing Convert
-    from f32 to u2. (ScatterUpdate computes data of type u2, but wrong: see DEV104.) Indices are refused when
-    the model is compiled, data when it runs. Constant data may be folded if there is nothing to write.
+    It does not support the type: it reports "Unsupported data type" for indices, and for data a missing
+    Convert from f32 to u2. (ScatterUpdate accepts data of type u2, but gives wrong values: see DEV104.)
+    Indices are refused when the model is compiled, data when it runs. Constant data may be folded if there is
+    nothing to write.
     """
     if type_name(scatter.indices) == "u2":
         return Meeting("indices are u2", Role.INDICES, strikes=Stage.COMPILE)
@@ -76,6 +77,7 @@ def u2_refused(scatter: ScatterNode) -> Meeting | None:
     ),
     near=(Probe("small", "ScatterElementsUpdate-12", [2**31 - 1, -(2**31)], [1], [3], 0, "i64"),),
     avoid="keep all values within the range of i32, or split each into two halves before the model",
+    stays=True,
     remains="the device reads i64 and u64 as i32 before any operator: no form of a node keeps larger numbers",
     per_model=Severity.NOTE,
     reads=_VALUES,
@@ -84,7 +86,7 @@ def computed_in_i32(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's CPU and GPU plugins compute i64, u64 and u32 as i32.
 
     2^40 + 1 becomes 1, even in elements without an update; constants saturate instead. Without a reduction
-    the bits of u32 stay, and so only its constants are wrong.
+    u32 keeps its bits, so that only constants of u32 become wrong.
     """
     meeting = meets(f"data is {type_name(scatter.data)}", [element_type_is(scatter, "i64", "u64", "u32")])
     if meeting is None or not type_name(scatter.data):
@@ -103,7 +105,7 @@ def computed_in_i32(scatter: ScatterNode) -> Meeting | None:
 
 
 def _holds_beyond(scatter: ScatterNode, is_beyond: Callable[[Any], Any]) -> tuple[bool, Role]:
-    """Return whether constant data or updates hold a number outside of a range, and which of them."""
+    """Return whether constant data or updates contain a number out of range, and which of the two does."""
     for role in (Role.DATA, Role.UPDATES):
         operand = scatter.operand(role)
         value = None if operand is None else operand.value
@@ -130,6 +132,7 @@ def _holds_beyond(scatter: ScatterNode, is_beyond: Callable[[Any], Any]) -> tupl
     ),
     near=(Probe("exact", "ScatterElementsUpdate-12", [0.5, 2.0], [1], [3.0], 0, "f64"),),
     avoid="use only values that f32 represents exactly",
+    stays=True,
     remains="the device reads f64 as f32 before any operator, so no form of a node keeps its digits",
     per_model=Severity.NOTE,
     reads=_VALUES,
@@ -149,9 +152,9 @@ def computed_in_f32(scatter: ScatterNode) -> Meeting | None:
 
 
 def _beyond(meeting: Meeting, scatter: ScatterNode, is_beyond: Callable[[Any], Any], when: str) -> Meeting:
-    """Return the meeting, on the condition that a value is outside the range of the type used to compute.
+    """Add a condition to the meeting: a value is outside the range of the type that the device computes in.
 
-    It is unconditional if a constant is outside, and no update overwrites it.
+    The meeting stays unconditional if a constant is out of range, and no update overwrites it.
     """
     written = element_count(scatter.updates.shape if scatter.updates else None)
     for role in (Role.DATA, Role.UPDATES) if scatter.reduction is Reduction.NONE else ():
@@ -183,8 +186,8 @@ def _beyond(meeting: Meeting, scatter: ScatterNode, is_beyond: Callable[[Any], A
 def types_below_a_byte_of_slices(scatter: ScatterNode) -> Meeting | None:
     """ScatterUpdate copies slices of packed elements (several in a byte) by whole bytes.
 
-    Two u4 share a byte: if a slice does not end at a byte, its neighbours are overwritten too. OpenVINO makes
-    a ScatterUpdate of ScatterElementsUpdate-3 as well if a Broadcast repeats its indices.
+    Two u4 share a byte: if a slice does not end at a byte boundary, its neighbour is overwritten too.
+    OpenVINO also replaces ScatterElementsUpdate-3 by ScatterUpdate, if a Broadcast repeats its indices.
     """
     if scatter.spec.layout is not Layout.SLICES and not _becomes_slices(scatter):
         return None
@@ -226,8 +229,8 @@ def _becomes_slices(scatter: ScatterNode) -> bool:
 def f4e2m1_of_open_shapes_refused(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's CPU plugin has no Reorder for f4e2m1 of dynamic shape with an odd number of elements.
 
-    Two elements share a byte. The plugin looks for that Reorder when the model runs; if all shapes are
-    static, and for constants, it converts in another way.
+    Two elements share a byte. The plugin needs that Reorder when the model runs. If all shapes are static,
+    and for constants, it converts without it.
     """
     for operand in scatter.operands() if scatter.spec.layout is not Layout.SLICES else ():
         is_even = any(type(dim) is int and dim % 2 == 0 for dim in operand.shape or ())

@@ -31,13 +31,13 @@ class Row:
     """The results of all probes (test inputs) for one release of a runtime on one device.
 
     Attributes:
-        runtime: "openvino", and `device`, "CPU"; "" where the runtime has no devices.
+        runtime, device: "openvino" and "CPU"; device is "" for a runtime without devices.
         release: its version.
         name, driver: as the device reports them.
-        instructions: the instruction set of the processor, if the model ran on it, as `instruction_set` names
-            it; "" in older records, and for other devices.
-        results: by the keys of the probes.
-        about: further fields of the record: exact packages and their hashes, the Python, the day.
+        instructions: the processor's instruction set, if the model ran on the processor; see
+            `instruction_set`. "" in older records, and for other devices.
+        results: results by the keys of the probes.
+        about: further fields of the record: exact packages and their hashes, the Python version, the day.
     """
 
     runtime: str
@@ -66,13 +66,13 @@ class Row:
 
 
 class Evidence(NamedTuple):
-    """Whether a target (runner and release) has a defect, and where that is known from; None if unknown."""
+    """What is known about a defect on a target (runner and release), and from which measurement."""
 
     basis: Basis
     result: Result | None = None
-    """RIGHT if the defect is absent, otherwise the worst result of the probes."""
+    """RIGHT if the defect is absent, otherwise the worst result of the probes; None if unknown."""
     told: str = ""
-    """Where the result was measured, such as "2026.4.1 on Xeon"."""
+    """Where and when the result was measured: "2026.4.1 on Xeon"."""
 
     @property
     def is_bad(self) -> bool:
@@ -80,7 +80,7 @@ class Evidence(NamedTuple):
 
 
 class Target(NamedTuple):
-    """A runner and a release that is to be judged, such as ("openvino:GPU", "2026.4")."""
+    """A runner and a release: ("openvino:GPU", "2026.4")."""
 
     runner: str
     release: str
@@ -99,7 +99,7 @@ def order(release: str) -> tuple[int, ...]:
 
 
 def read_rows(path: Path | None) -> list[Row]:
-    """Return the rows of a file; an empty list if it is missing or not a history."""
+    """Return the rows of a history file; [] if the file is missing or has another format."""
     if path is None:
         return []
     try:
@@ -134,15 +134,15 @@ def text_of(rows: Iterable[Row]) -> str:
 
 @cache
 def history() -> tuple[Row, ...]:
-    """Return the rows that were recorded on other machines and ship with the package."""
+    """Return the rows that ship with the package; they were recorded on other machines."""
     return tuple(read_rows(HISTORY))
 
 
 def result_of(defect: Defect, row: Row, names: Collection[str] = ()) -> Result | None:
-    """Return the worst result of a defect's probes in a record, over all probes or the named ones.
+    """Return the worst result in a record of a defect's probes, or of the named ones.
 
-    RIGHT if no probe shows the defect, None if nothing was measured. If the operator is absent, that counts
-    as a refusal for defects that are refusals, and as no measurement for others.
+    RIGHT if no probe shows the defect, None if nothing was measured. An operator that the release lacks
+    counts as a refusal for defects that are refusals, and as no measurement for others.
     """
     probes = [probe for probe in defect.probes if not names or probe.name in names]
     results = [row.results.get(key_of(defect, probe)) for probe in probes]
@@ -161,7 +161,7 @@ def evidence(
     probes: Collection[str] = (),
     emulator: str = "",
 ) -> Evidence:
-    """Return whether a target (runner and release) has a defect, from the best source.
+    """Return what is known about a defect on a target (runner and release), from the best source.
 
     Args:
         defect: a defect of the target's runner.
@@ -169,8 +169,7 @@ def evidence(
         here: rows that this machine measured.
         recorded: rows of other machines.
         probes: the names of the probes that count; empty for all.
-        emulator: the runner that emulates the device of the target, whose results are used if the target has
-            none.
+        emulator: the runner that emulates the target's device; its results count if the target has none.
     """
     for runner in filter(None, (target.runner, emulator)):
         is_emulated = runner != target.runner
@@ -189,7 +188,7 @@ def evidence(
 def _inferred(
     defect: Defect, target: Target, rows: Iterable[Row], runner: str, probes: Collection[str]
 ) -> Evidence | None:
-    """Infer the result from an earlier and a later measured release, if both gave the same; else None."""
+    """Infer the result if the nearest measured releases before and after gave the same; otherwise None."""
     by_release = {
         order(row.release): (row, result)
         for row in rows
@@ -205,17 +204,17 @@ def _inferred(
 
 
 def _matches(beginning: str, release: str) -> bool:
-    """Return whether a release starts with some numbers: 2025.4.1 with "2025.4", not with "2025.40"."""
+    """Return whether a release begins with these numbers: "2025.4" matches 2025.4.1, "2025.40" does not."""
     return order(release)[: len(order(beginning))] == order(beginning)
 
 
 def _place(row: Row, defect: Defect) -> str:
-    """Return where a row was measured, with the driver unless it comes with the release.
+    """Return where a row was measured: release, device and, if it has its own release, the driver.
 
-    For a defect that depends on the instruction set it names that too, if it was recorded.
+    For a defect that depends on the instruction set, the recorded instruction set is added.
 
-    The installed driver may differ by now; asking for it would start a runtime. The text names the driver of
-    the last `doctor` run, so that readers can compare.
+    The driver is that of the last `doctor` run, named for comparison: the installed driver may differ by now,
+    and asking for it would start a runtime.
     """
     has_own = row.device and row.driver and row.release not in row.driver
     driver = f", driver {row.driver}" if has_own else ""

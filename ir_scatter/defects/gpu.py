@@ -9,7 +9,7 @@ from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.errors import Error
 from ir_scatter.core.model import OPENVINO, Model, Node
-from ir_scatter.core.parameters import Invocation, Text
+from ir_scatter.core.parameters import Parameter
 from ir_scatter.core.shapes import Dim, Shape, element_count, is_static, lowest, static
 from ir_scatter.defects.base import (
     Defect,
@@ -50,16 +50,18 @@ _OF_FOUR = [[[0, 1, 0, 1], [1, 0, 1, 1]]]
 """Indices of shape [1, 2, 4]."""
 _LARGEST_RANK, _LARGEST_RANK_OF_SLICES = 6, 8
 _LEAST_RANK = 4
-"""Smallest rank of tensors inside the plugin: it appends dimensions of 1 to data of lower rank."""
+"""Minimum rank of tensors inside the plugin: it appends dimensions of 1 to data of lower rank."""
 _KEEPS_ELEMENTS = frozenset({"Concat", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
 """Operators whose outputs contain every element of their inputs."""
 _PARAMETER, _RESULTS = "Parameter", frozenset({"Result"})
 _MOST_PARTS = 1000
-"""Limit of values upstream of indices among which a negative constant is searched."""
+"""Maximum values upstream of indices that are searched for a negative constant."""
 _NEGATED_TWICE = ("Negative", "Negative")
-"""Operators that leave data as it is together, although the plugin computes each of them."""
+"""Operators that together leave data unchanged, although the plugin computes each of them."""
+_CONVERTED_INPUTS = ("f16", "f64")
+"""Element types of inputs that the plugin converts to f32, if it computes in f32."""
 _BEFORE_FILLED = 2
-"""Inside the plugin, a tensor of lower rank gets dimensions of 1 after this many leading dimensions."""
+"""To raise a tensor's rank, the plugin inserts dimensions of 1 after this many leading dimensions."""
 
 
 @Defect(
@@ -82,7 +84,8 @@ _BEFORE_FILLED = 2
 def axis_not_constant_refused(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's GPU plugin needs a constant axis: otherwise "Unsupported parameter nodes type".
 
-    A node with empty indices is left out before, if its data is computed or its output is read.
+    A node with empty indices is usually removed before: if its data is computed, or its output feeds other
+    nodes.
     """
     spec = scatter.spec.axis
     if spec is None or spec.attribute is not None or scatter.written_axis is not None:
@@ -91,12 +94,12 @@ def axis_not_constant_refused(scatter: ScatterNode) -> Meeting | None:
 
 
 def _is_kept(scatter: ScatterNode) -> Ternary:
-    """Return whether a node is in the compiled model, although its indices may be empty.
+    """Return whether OpenVINO keeps a node in the compiled model; it may remove one with empty indices.
 
-    OpenVINO replaces a node that writes nothing by its data, ScatterElementsUpdate of opset 12 and ONNX
-    excepted. It keeps one whose data is an input of its graph and whose output is an output of that graph,
-    and may keep one whose data comes from a node with several outputs, or is an output as well; but constant
-    data is folded.
+    It replaces a node that writes nothing by its data, except for ScatterElementsUpdate of opset 12 and ONNX.
+    It keeps such a node if its data is an input, and its output an output, of its graph. It may keep one
+    whose data comes from a node with several outputs, or is also an output. Constant data is folded. An input
+    of a type that the plugin converts does not count as one, because a Convert follows it.
     """
     data, layout = scatter.data, scatter.spec.layout
     is_plain = scatter.spec.key.domain == OPENVINO and len(scatter.spec.reductions) <= 1
@@ -104,20 +107,21 @@ def _is_kept(scatter: ScatterNode) -> Ternary:
     updates = scatter.updates.shape if scatter.updates is not None else None
     if data is None or is_never_left_out or 0 not in map(element_count, (scatter.indices_shape, updates)):
         return Ternary(True)
-    is_given_out = _is_given_out(scatter.node)
-    may_be_given_out = is_given_out or any(map(_may_vanish, _consumers(scatter.node)))
-    if is_folded(scatter, data.value) is True or not may_be_given_out:
+    is_graph_output = _is_graph_output(scatter.node)
+    may_be_graph_output = is_graph_output or any(map(_may_vanish, _consumers(scatter.node)))
+    if is_folded(scatter, data.value) is True or not may_be_graph_output:
         return Ternary(False)
-    source, unknown = data.value.producer, Ternary(None, "a node that writes nothing is not left out")
+    source, unknown = data.value.producer, Ternary(None, "OpenVINO keeps a node that writes nothing")
     if source is None or source.type == _PARAMETER:
         is_main = scatter.facts.model is None or scatter.node.graph is scatter.facts.model.graph
-        return Ternary(True) if is_main and is_given_out else unknown
-    is_lone = len(source.outputs) == 1 and not _is_given_out(source) and not _may_vanish(source)
+        is_converted = element_type_is(scatter, *_CONVERTED_INPUTS).truth is not False
+        return Ternary(True) if is_main and is_graph_output and not is_converted else unknown
+    is_lone = len(source.outputs) == 1 and not _is_graph_output(source) and not _may_vanish(source)
     return Ternary(False) if is_lone else unknown
 
 
 def _may_vanish(node: Node) -> bool:
-    """Return whether OpenVINO may replace an operator by its input, as it moves and computes nothing."""
+    """Return whether OpenVINO may replace a node by its input: it computes nothing, like Reshape."""
     op = find(node.domain, node.type)
     return op is not None and bool(op.view or op.copies)
 
@@ -129,7 +133,7 @@ def _consumers(node: Node) -> Iterator[Node]:
             yield reader
 
 
-def _is_given_out(node: Node) -> bool:
+def _is_graph_output(node: Node) -> bool:
     """Return whether an output of a node is an output of its graph."""
     if any(is_output(value, node.graph) for value in node.outputs):
         return True
@@ -138,7 +142,7 @@ def _is_given_out(node: Node) -> bool:
 
 
 def _is_compiled(scatter: ScatterNode) -> Ternary:
-    """Return whether a node is compiled: in a body not if its data is empty, in the main graph always."""
+    """Return whether a node is compiled: always in the main graph, in a body unless its data is empty."""
     model = scatter.facts.model
     if element_count(scatter.data_shape) == 0 and model is not None and scatter.node.graph is not model.graph:
         return Ternary(None, "its body is compiled although data is empty")
@@ -161,8 +165,8 @@ def _is_compiled(scatter: ScatterNode) -> Ternary:
 def large_rank_refused(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's GPU plugin refuses inputs of more than six dimensions, except updates of ScatterUpdate.
 
-    These are computed correctly with seven and eight dimensions. In a body a node with empty data is not
-    refused, in the main graph it is.
+    Updates of ScatterUpdate with seven or eight dimensions give correct results. A node with empty data is
+    refused in the main graph, but not in a body.
     """
     ranks = {port.port.role: None if port.shape is None else len(port.shape) for port in scatter.operands()}
     for role, rank in ranks.items():
@@ -203,7 +207,7 @@ def large_rank_refused(scatter: ScatterNode) -> Meeting | None:
 def element_types_refused(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's GPU plugin has no kernel for these types: "No layout format available".
 
-    It needs one even if there is nothing to write, unless the node is left out before.
+    This also refuses nodes without anything to write, unless OpenVINO removes the node before.
     """
     is_refused = element_type_is(scatter, *_REFUSED.get(scatter.spec.layout, ()))
     operand = scatter.data
@@ -225,7 +229,7 @@ def element_types_refused(scatter: ScatterNode) -> Meeting | None:
     avoid="convert indices to i32",
 )
 def index_types_refused(scatter: ScatterNode) -> Meeting | None:
-    """OpenVINO's GPU plugin refuses indices of ScatterElementsUpdate below 16 bits, and u2 anywhere."""
+    """OpenVINO's GPU plugin refuses ScatterElementsUpdate indices below 16 bits, and u2 indices anywhere."""
     types = _OF_INDICES if scatter.spec.layout is Layout.ELEMENTS else ("u2",)
     is_refused = element_type_is(scatter, *types, role=Role.INDICES)
     return meets("indices are of a small type", [is_refused, _is_compiled(scatter)], Role.INDICES)
@@ -255,12 +259,13 @@ def index_types_refused(scatter: ScatterNode) -> Meeting | None:
             before=("Abs",),
         ),
     ),
-    avoid="run `ir-scatter convert M --for GPU -o NEW`, which makes it ScatterElementsUpdate",
+    avoid="convert it to ScatterElementsUpdate",
 )
 def reduction_of_tuples_refused(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's GPU plugin supports ScatterNDUpdate only without a reduction: it "is not supported".
 
-    A node with empty indices is left out before, if its data is computed or its output is read.
+    A node with empty indices is usually removed before: if its data is computed, or its output feeds other
+    nodes.
     """
     if scatter.spec.layout is not Layout.TUPLES or scatter.reduction in {None, Reduction.NONE}:
         return None
@@ -289,9 +294,8 @@ def reduction_of_tuples_refused(scatter: ScatterNode) -> Meeting | None:
         Probe("one-element", "ScatterNDUpdate-15", (1,), [[-1]], (1,), None),
         Probe("positive", "ScatterNDUpdate-15", (2, 3), [[1, 2]], (1,), None),
     ),
-    avoid=Text(
-        "add the size to negative indices before the node (`{}`)", Invocation("convert", {"guard": "wrap"})
-    ),
+    avoid="add the size to negative indices before the node",
+    fixed_by=(Parameter("guard", "wrap"),),
     per_model=Severity.WARNING,
 )
 def negative_tuples_written_elsewhere(scatter: ScatterNode) -> Meeting | None:
@@ -299,7 +303,7 @@ def negative_tuples_written_elsewhere(scatter: ScatterNode) -> Meeting | None:
 
     Instead of the size it adds the rank that data has inside the plugin, at least 4. The target is right only
     if the size happens to equal that rank, or data has one element. Otherwise it writes elsewhere, even
-    outside of data; release 2026.0.0 adds nothing, and nearly always writes elsewhere. In versions that
+    outside of data. Release 2026.0.0 adds nothing, and nearly always writes elsewhere. In versions that
     forbid negative indices the CPU plugin and constant folding count them from the end, so a model that works
     there fails on the GPU plugin.
     """
@@ -373,9 +377,9 @@ def _has_negative_part(scatter: ScatterNode) -> bool:
 def nothing_to_write_leaves_nothing(scatter: ScatterNode) -> Meeting | None:
     """With empty indices OpenVINO's GPU plugin leaves the output uninitialised instead of copying data.
 
-    It copies data for ScatterNDUpdate, and if a shape of the node is dynamic. ScatterUpdate and
-    ScatterElementsUpdate-3 are left out before unless their data is an input and their output an output.
-    Dynamic shapes of other inputs of the model do not matter. Converting to ScatterNDUpdate does not help, as
+    It copies data for ScatterNDUpdate, and if a shape of the node is dynamic; dynamic shapes of other inputs
+    of the model do not matter. ScatterUpdate and ScatterElementsUpdate-3 are removed before, unless their
+    data is an input and their output an output of the model. Converting to ScatterNDUpdate does not help, as
     the plugin refuses Unsqueeze of empty indices: "Output shape is not provided".
     """
     if scatter.spec.layout is Layout.TUPLES or element_count(scatter.indices_shape) != 0:
@@ -459,8 +463,9 @@ def constant_rows(scatter: ScatterNode) -> Meeting | None:
     If a node has both, their elements do not correspond. This matters for data of ScatterUpdate, for all
     inputs of ScatterElementsUpdate, and for ScatterNDUpdate for data, updates, and indices that are a single
     tuple. It does not happen if an input of the model has a dynamic shape. The first element of data is
-    always right, and so are equal updates of ScatterNDUpdate. If data and updates of ScatterElementsUpdate
-    are such constants, the updates are written in order from the first position on.
+    always right, and so are equal updates of ScatterNDUpdate, and a single tuple whose coordinates after the
+    first have dimensions of 1. If data and updates of ScatterElementsUpdate are such constants, the updates
+    are written in order from the first position on.
 
     The output may become 2-D: if another operator reads it, the run fails with "Unexpected elements count for
     output tensor" or "Unexpected layout of input memory", or the process crashes.
@@ -475,6 +480,8 @@ def constant_rows(scatter: ScatterNode) -> Meeting | None:
     meet_again = rows == [Role.INDICES, Role.UPDATES] and element_count(scatter.data_shape) == 1
     if not rows or meet_again or layout is Layout.SEQUENCE or element_count(indices) == 0:
         return None
+    if layout is Layout.TUPLES and rows == [Role.INDICES] and _has_one_coordinate(scatter):
+        return None
     is_elsewhere = Ternary(True)
     array = scatter.index_array
     if layout is Layout.ELEMENTS and rows == [Role.DATA] and element_count(indices) == 1:
@@ -484,9 +491,17 @@ def constant_rows(scatter: ScatterNode) -> Meeting | None:
         is_elsewhere = Ternary(
             None if order is None else order != [*range(len(order))], "indices are not in order"
         )
-    conditions = [is_elsewhere, _all_is_static(scatter)]
+    conditions = [is_elsewhere, _is_all_static(scatter)]
     meeting = meets(f"{rows[0].value} is a 1-D constant", conditions, rows[0])
     return meeting and meeting._replace(is_likely=conditions[1].truth is True)
+
+
+def _has_one_coordinate(scatter: ScatterNode) -> bool:
+    """Return whether only the first coordinate of a 1-D index can be other than 0, which the plugin reads."""
+    data, indices = scatter.data_shape, scatter.indices_shape
+    if data is None or indices is None or len(indices) != 1 or not isinstance(indices[0], int):
+        return False
+    return element_count(data[1 : indices[0]]) == 1
 
 
 def _are_equal(scatter: ScatterNode, role: Role) -> bool:
@@ -503,8 +518,8 @@ def _is_constant_row(scatter: ScatterNode, role: Role) -> bool:
     return is_folded(scatter, operand.value) is True
 
 
-def _all_is_static(scatter: ScatterNode) -> Ternary:
-    """Return whether all shapes of the model are static; otherwise the plugin compiles nodes in another way.
+def _is_all_static(scatter: ScatterNode) -> Ternary:
+    """Return whether all shapes of the model are static; otherwise the plugin uses other kernels.
 
     A shape that could not be inferred is unknown, not dynamic.
     """
@@ -516,7 +531,7 @@ def _all_is_static(scatter: ScatterNode) -> Ternary:
     return Ternary(is_static_model if is_static_node else is_static_node, when)
 
 
-def _is_open(scatter: ScatterNode, operand: Operand) -> Ternary:
+def _is_dynamic(scatter: ScatterNode, operand: Operand) -> Ternary:
     """Return whether the shape of an input is dynamic; unknown if it could not be inferred."""
     return Ternary(scatter.facts.is_dynamic(operand.value), f"the shape of {operand.port.name} is dynamic")
 
@@ -560,8 +575,8 @@ def _is_static_model(model: Model) -> bool | None:
 def lone_coordinate(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's GPU plugin writes to the wrong place if indices have shape [1]: one tuple, one coordinate.
 
-    It does not if an input of the model has a dynamic shape, or data has more than four dimensions. The place
-    may be outside of memory: a probe crashed in 1 of 20 runs.
+    This does not happen if an input of the model has a dynamic shape, or data has more than four dimensions.
+    The place may be outside of memory: a probe crashed in 1 of 20 runs.
     """
     shape, array = scatter.data_shape, scatter.index_array
     if scatter.spec.layout is not Layout.TUPLES or scatter.indices_shape != (1,) or not shape:
@@ -574,7 +589,7 @@ def lone_coordinate(scatter: ScatterNode) -> Meeting | None:
     is_column = element_count(shape[1:]) == 1
     is_moved = None if array is None else int(array[0]) not in {0, -lowest(shape[0])}
     is_elsewhere = Ternary(is_moved if is_column else True, "the index is not 0")
-    conditions = [is_elsewhere, has_elements(scatter), _all_is_static(scatter)]
+    conditions = [is_elsewhere, has_elements(scatter), _is_all_static(scatter)]
     meeting = meets("indices are one tuple with one coordinate", conditions, Role.INDICES)
     return meeting and meeting._replace(is_likely=conditions[2].truth is True)
 
@@ -611,7 +626,7 @@ def four_bits_of_open_shapes_refused(scatter: ScatterNode) -> Meeting | None:
     for operand in (scatter.indices, scatter.data):
         if operand is not None and scatter.spec.layout is not Layout.ELEMENTS:
             has_four_bits = element_type_is(scatter, "i4", "u4", role=operand.port.role)
-            conditions = [has_four_bits, _is_open(scatter, operand), are_there(operand)]
+            conditions = [has_four_bits, _is_dynamic(scatter, operand), are_there(operand)]
             reason = f"{operand.port.name} of a dynamic shape has 4-bit elements"
             meetings += filter(None, [meets(reason, conditions, operand.port.role)])
     meeting = min(reversed(meetings), key=lambda meeting: bool(meeting.when), default=None)
@@ -641,7 +656,7 @@ def four_bits_of_open_shapes_refused(scatter: ScatterNode) -> Meeting | None:
 def lone_slice_of_open_shapes(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's GPU plugin permutes the elements of a slice if indices have shape [1]: a single coordinate.
 
-    It does so if the shape of updates is dynamic, and that of data or indices too. 2-D updates are right if
+    This happens if the shape of updates is dynamic, and that of data or indices too. 2-D updates are right if
     both sizes are equal, or the second is 1.
     """
     updates, rest = scatter.updates, (scatter.data, scatter.indices)
@@ -650,9 +665,9 @@ def lone_slice_of_open_shapes(scatter: ScatterNode) -> Meeting | None:
     ranks = [None if shape is None else len(shape) for shape in (scatter.data_shape, scatter.indices_shape)]
     if ranks[0] in {0, 1, 2} or ranks[1] not in {None, 1}:
         return None
-    dynamic = [True if operand is None else _is_open(scatter, operand).truth for operand in rest]
+    dynamic = [True if operand is None else _is_dynamic(scatter, operand).truth for operand in rest]
     conditions = [
-        _is_open(scatter, updates),
+        _is_dynamic(scatter, updates),
         Ternary(
             True if True in dynamic else None if None in dynamic else False,
             "that of data or indices is dynamic",
@@ -689,9 +704,9 @@ def lone_slice_of_open_shapes(scatter: ScatterNode) -> Meeting | None:
 def table_of_tuples_of_open_shapes(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's GPU plugin reads only the first coordinate of each index tuple if indices are 3-D.
 
-    It does so if the last dimension of indices is dynamic. The other coordinates count as 0, so only elements
-    whose other coordinates are 0 are written correctly; slices never are. It may write outside of memory: a
-    probe crashed in 4 of 20 runs.
+    This happens if the last dimension of indices is dynamic. The other coordinates count as 0, so only
+    elements whose other coordinates are 0 are written correctly; slices never are. It may write outside of
+    memory: a probe crashed in 4 of 20 runs.
     """
     indices, data, updates = scatter.indices_shape, scatter.data_shape, scatter.updates
     is_known = scatter.depth is not None or (indices is not None and len(indices) != 3)
@@ -702,7 +717,7 @@ def table_of_tuples_of_open_shapes(scatter: ScatterNode) -> Meeting | None:
         depth = len(data) + len(indices) - 1 - len(updates.shape)
         is_deep, is_slice = depth > 1, (element_count(data[depth:]) or 0) > 1
     conditions = [
-        _is_open(scatter, scatter.indices),
+        _is_dynamic(scatter, scatter.indices),
         Ternary(None if indices is None else True, "indices have three dimensions"),
         Ternary(is_deep, "a tuple has more than one coordinate"),
         Ternary(is_slice or None, "a coordinate after the first is not 0"),
@@ -756,14 +771,14 @@ def mixed_ranks_of_tuples(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's GPU plugin misreads inputs of ScatterNDUpdate that it stores with different ranks.
 
     Inside the plugin a tensor has rank 4, 5 or 6. If non-constant inputs differ in that rank, indices and
-    updates are stored with the rank of data: at lower rank dimensions of 1 are inserted after the first two,
-    at higher rank dimensions after the first two are merged. The kernel still uses the original dimensions.
-    So indices of lower rank are misread unless all dimensions after the first two are 1, and updates unless
-    the dimensions that they share with indices keep their strides. Indices of higher rank than data are read
-    out of bounds: some results are right by accident (62 of 80 random nodes whose other inputs are constants
-    or of the same rank). Except for these, the condition separates right from wrong in all of 1,000 random
-    nodes with static shapes, of any element type. If a shape of the model is dynamic, the plugin keeps all
-    dimensions, and the result is right.
+    updates are stored with the rank of data. To raise the rank, dimensions of 1 are inserted after the first
+    two dimensions; to lower it, the dimensions after the first two are merged. The kernel still uses the
+    original dimensions. So indices of lower rank are misread unless all dimensions after the first two are 1.
+    Updates are misread unless the dimensions that they share with indices keep their strides. Indices of
+    higher rank than data are read out of bounds: some results are right by accident (62 of 80 random nodes
+    whose other inputs are constants or of the same rank). Apart from these, the condition predicted right and
+    wrong correctly for all of 1,000 random nodes with static shapes, of any element type. If a shape of the
+    model is dynamic, the plugin keeps all dimensions, and the result is right.
     """
     operands = [scatter.operand(role) for role in (Role.DATA, Role.INDICES, Role.UPDATES)]
     if scatter.spec.layout is not Layout.TUPLES or None in operands:
@@ -772,7 +787,7 @@ def mixed_ranks_of_tuples(scatter: ScatterNode) -> Meeting | None:
     if 0 in map(element_count, shapes) or indices == ():
         return None
     fed = [operand for operand in operands if operand is not None and not is_folded(scatter, operand.value)]
-    is_static_model = _all_is_static(scatter)
+    is_static_model = _is_all_static(scatter)
     if data is None or indices is None or updates is None:
         unknown = Ternary(None if len(fed) > 1 else False, "ranks above 4 differ")
         return meets("ranks of inputs are unknown", [unknown, is_static_model], Role.INDICES)
@@ -797,7 +812,7 @@ def _stored_rank(shape: Shape) -> int:
 
 
 def _are_coordinates_moved(indices: Sequence[Dim], rank: int) -> bool | None:
-    """Return whether coordinates are displaced when indices are stored with the rank of data."""
+    """Return whether storing indices with the rank of data displaces coordinates; None if unknown."""
     stored = _stored_rank(tuple(indices))
     if stored >= rank:
         return stored > rank
@@ -808,10 +823,10 @@ def _are_coordinates_moved(indices: Sequence[Dim], rank: int) -> bool | None:
 
 
 def _are_updates_moved(updates: Sequence[Dim], count: int, rank: int) -> bool | None:
-    """Return whether the first `count` dimensions of updates move if stored with another rank.
+    """Return whether storing updates with another rank displaces their first `count` dimensions.
 
-    rank 5 in, stored with rank 6:    [a, b, c, d, e] -> [a, b, 1, c, d, e]
-    rank 6 in, stored with rank 5:    [a, b, c, d, e, f] -> [a, b, c * d, e, f]
+    rank 5 stored with rank 6:    [a, b, c, d, e] -> [a, b, 1, c, d, e]
+    rank 6 stored with rank 5:    [a, b, c, d, e, f] -> [a, b, c * d, e, f]
     """
     stored = _stored_rank(tuple(updates))
     if stored == rank or count <= _BEFORE_FILLED:

@@ -1,4 +1,4 @@
-"""Defects: shapes, types and attribute values that the specification forbids and a runtime accepts."""
+"""Defects: shapes, types and attribute values that the specification forbids but a runtime accepts."""
 
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
@@ -56,10 +56,10 @@ def longer_indices_taken(scatter: ScatterNode) -> Meeting | None:
     reads=_SHAPES,
 )
 def axis_of_another_shape_taken(scatter: ScatterNode) -> Meeting | None:
-    """For ScatterElementsUpdate OpenVINO reads the first element of the axis input, even if there is none.
+    """For ScatterElementsUpdate OpenVINO reads the first element of the axis input, even if it is empty.
 
-    From an empty constant it reads arbitrary memory: the process may crash when the model is read, or
-    another axis is used. ScatterUpdate is refused.
+    From an empty constant it reads arbitrary memory: the process may crash when the model is read, or another
+    axis is used. For ScatterUpdate an empty axis is refused.
     """
     axis = scatter.operand(Role.AXIS)
     count = None if axis is None else element_count(axis.shape)

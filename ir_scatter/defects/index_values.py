@@ -1,4 +1,4 @@
-"""Defects: indices that the specification forbids and a device accepts; most are known only at run time."""
+"""Defects: indices that the specification forbids but a device accepts; most are known only at run time."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
@@ -9,7 +9,7 @@ from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import EVERYTHING
 from ir_scatter.analysis.symbolic import is_always_in_range, is_never_negative, range_conditions
 from ir_scatter.core.diagnostics import Severity
-from ir_scatter.core.parameters import Invocation, Text
+from ir_scatter.core.parameters import Parameter
 from ir_scatter.core.shapes import UNKNOWN_DIM, Dim, element_count, lowest
 from ir_scatter.core.words import listed
 from ir_scatter.defects.base import Defect, Meeting, Probe, Stage, Symptom, Ternary, rank_of
@@ -21,16 +21,16 @@ from ir_scatter.ops.spec import Layout, Role
 _OUTSIDE, _NEGATIVE = "index-out-of-range", "negative-index"
 _BELOW, _ABOVE = "below", "above"
 _FAR = 500_000_000
-"""An index, in elements, so far beyond a small tensor that writing there certainly crashes."""
+"""An index so far outside of a small tensor that a write there certainly crashes; in elements."""
 _ROW, _ROW_SIZE = "row", 64
 _ROW_TYPES = ("i16", "i32", "i64", "u16", "u32", "u64")
 _MOST_CONDITIONS = 3
-"""Conditions that exclude an index out of range, at most so many in a finding; `contract` names all."""
-_CLAMP = Text("limit indices to their range (`{}`)", Invocation("convert", {"guard": "clamp"}))
+"""Maximum conditions, listed in a finding, under which indices stay in range; `contract` lists all."""
+_CLAMP = (Parameter("guard", "clamp"),)
 
 
 def _outside(form: Probe) -> Iterator[Probe]:
-    """Yield variants of a probe with 4 positions: one index below the range, and one above it."""
+    """Yield variants of a probe on an axis of size 4: one index below the range, and one above it."""
     for side, index in ((_BELOW, -6), (_ABOVE, 6)):
         indices = [index] if form.axis is not None else [[index]]
         yield replace(form, name=f"{form.name}-{side}", indices=indices, breaks=_OUTSIDE)
@@ -62,7 +62,8 @@ _FORMS = (
         Probe("elements-ends", "ScatterElementsUpdate-12", (4,), [-4, 3], (2,), 0),
         Probe("tuples-ends", "ScatterNDUpdate-3", (4, 3), [[0], [3]], (2, 3), None),
     ),
-    avoid=_CLAMP,
+    avoid="limit indices to their range",
+    fixed_by=_CLAMP,
     per_model=Severity.WARNING,
     reads=EVERYTHING,
 )
@@ -90,7 +91,8 @@ def index_out_of_range_taken(scatter: ScatterNode) -> Meeting | None:
         if plain.name != _ROW and not (plain.name == Layout.ELEMENTS and form.name.endswith(_BELOW))
     ),
     near=(Probe("legal", "ScatterNDUpdate-3", (4, 3), [[3]], (1, 3), None, threads=1),),
-    avoid=Text(f"{_CLAMP.template}, or run with at least two threads (INFERENCE_NUM_THREADS)", *_CLAMP.parts),
+    avoid="run with at least two threads (INFERENCE_NUM_THREADS), or limit indices to their range",
+    fixed_by=_CLAMP,
     per_model=Severity.WARNING,
 )
 def refusal_lost_on_one_thread(scatter: ScatterNode) -> Meeting | None:
@@ -105,7 +107,7 @@ def refusal_lost_on_one_thread(scatter: ScatterNode) -> Meeting | None:
 
 
 def _outside_of_range(scatter: ScatterNode, defect: Defect) -> Meeting | None:
-    """Return that a defect affects a node, if its indices are out of range, or may be at run time."""
+    """Return a `Meeting` if the indices of a node are out of range, or may be at run time."""
     layout = scatter.spec.layout
     if layout is Layout.SEQUENCE or 0 in {
         element_count(scatter.data_shape),
@@ -129,7 +131,7 @@ def _outside_of_range(scatter: ScatterNode, defect: Defect) -> Meeting | None:
     else:
         names = _names(scatter, defect, _open_sides(scatter))
         reason = "indices are known only when the model runs"
-        conditions = range_conditions(scatter) if names else []
+        conditions = range_conditions(scatter, as_declared=True) if names else []
         excluded = f" (not if {listed(conditions)})" if 0 < len(conditions) <= _MOST_CONDITIONS else ""
         when = f"one is out of range{excluded}"
     return Meeting(reason, Role.INDICES, when=when, probes=names) if names else None
@@ -150,7 +152,7 @@ def _names(
 
 def _open_sides(scatter: ScatterNode) -> set[str]:
     """Return the sides ("below", "above") on which runtime indices may be out of range."""
-    if is_always_in_range(scatter):
+    if is_always_in_range(scatter, as_declared=True):
         return set()
     sides, never_counts_from_the_end = set[str](), scatter.spec.layout is Layout.SLICES
     for size, (low, high) in index_bounds(scatter):
@@ -173,13 +175,13 @@ def index_bounds(scatter: ScatterNode) -> list[tuple[Dim, Interval]]:
     sizes = [*dims, *[UNKNOWN_DIM] * count][:count]
     bounds = bounds_of(scatter.facts, scatter.indices.value, count)
     may_be_negative = any(bound.low < 0 for bound in bounds) and not scatter.has_constant_indices
-    if may_be_negative and is_never_negative(scatter):
+    if may_be_negative and is_never_negative(scatter, as_declared=True):
         bounds = tuple([Interval(max(bound.low, 0), bound.high) for bound in bounds])
     return [*zip(sizes, bounds, strict=True)]
 
 
 def _is_row(scatter: ScatterNode) -> bool | None:
-    """Return whether data is 1-D and has few integers, as shapes do; None if unknown."""
+    """Return whether data is 1-D and has at most 64 integers, as shapes do; None if unknown."""
     data, indices = rank_of(scatter.data_shape, 1, ""), rank_of(scatter.indices_shape, 1, "")
     count = element_count(scatter.data_shape)
     size = Ternary(None if count is None else count <= _ROW_SIZE)

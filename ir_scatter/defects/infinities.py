@@ -40,13 +40,14 @@ _FINITE = (
     ),
     avoid="pass the numbers as an input, or compute in f32",
     depends_on_instructions=True,
+    stays=True,
 )
 def infinite_constants(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's CPU plugin stores infinite bf16 constants as the largest f32, and sometimes f16 ones too.
 
     Results computed from them are finite: a mean with 0 is half of the largest f32, and a product with 0 is 0
-    instead of NaN. If nothing is computed, and in most sums, rounding to infinity hides the defect.
-    Processors that compute in bf16 natively may not show it.
+    instead of NaN. If nothing is computed, and in most sums, rounding the result to bf16 gives infinity again
+    and hides the defect. Processors that compute in bf16 natively may not show it.
     """
     when = {
         Reduction.MEAN: "it is averaged with a finite number",
@@ -61,7 +62,9 @@ def infinite_constants(scatter: ScatterNode) -> Meeting | None:
         is_ignored = role is Role.DATA and scatter.attribute("use_init_val") is False
         array = None if operand is None or is_ignored else scatter.facts.array(operand.value)
         if array is not None and (abs(array) == inf).any():
-            return Meeting(f"constant {role.value} holds an infinite number", role, None, when, probes)
+            is_likely = scatter.reduction in {Reduction.MEAN, Reduction.PROD}
+            reason = f"constant {role.value} holds an infinite number"
+            return Meeting(reason, role, None, when, probes, is_likely=is_likely)
     return None
 
 

@@ -1,4 +1,4 @@
-"""Defects: kernels and types of reductions that onnxruntime lacks."""
+"""Defects: reductions and element types for which onnxruntime has no kernel."""
 
 from collections.abc import Sequence
 
@@ -52,14 +52,14 @@ def _met(scatter: ScatterNode, reductions: Sequence[Reduction], *types: str) -> 
 
 
 def _is_computed_in_f16(scatter: ScatterNode) -> Ternary:
-    """Return whether onnxruntime computes an f16 node in f16, instead of in f32 between two casts.
+    """Return whether onnxruntime computes an f16 node in f16; otherwise in f32, between two casts.
 
         i = Reshape (fed, shape)         # some input comes from a node of the same graph,
         y = ScatterND (x, i, new)        # no output of the graph, and f16 only from and to nodes
         z = Abs (y)                      # that are computed in f32 too: y is computed in f32
 
-    Measured on 1.32.0. Nodes that move elements (Reshape, Gather, Transpose, Cast, scatter nodes)
-    and nodes with bodies are computed in f16; for any other node it is unknown.
+    Measured on 1.32.0. Nodes that move elements (Reshape, Gather, Transpose, Cast, scatter nodes) and nodes
+    with bodies are computed in f16; for any other node it is unknown.
     """
     assert scatter.data is not None
     node, graph, facts = scatter.node, scatter.node.graph, scatter.facts
@@ -80,7 +80,7 @@ def _is_computed_in_f16(scatter: ScatterNode) -> Ternary:
 
 
 def _stays_in_f16(node: Node) -> bool:
-    """Return whether onnxruntime surely has an f16 kernel for a node, as for all that move elements."""
+    """Return whether onnxruntime surely has an f16 kernel for a node, as it has for data movement."""
     op = find(node.domain, node.type)
     is_scatter = find_scatter(node.domain, node.type, node.opset) is not None
     return is_scatter or bool(node.bodies) or (op is not None and op.moves != ())
@@ -148,7 +148,7 @@ def complex_refused(scatter: ScatterNode) -> Meeting | None:
     strikes=Stage.COMPILE,
     probes=tuple(map(_cache, _NOT_CACHED)),
     near=(_cache("f16"),),
-    avoid="convert it to ScatterElements (`ir-scatter convert`), or keep the cache in f16",
+    avoid="convert it to ScatterElements, or keep the cache in f16",
     reads=_READS,
 )
 def types_of_caches_refused(scatter: ScatterNode) -> Meeting | None:

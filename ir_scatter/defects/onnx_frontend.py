@@ -19,11 +19,12 @@ _EVERY = frozenset({Role.DATA, Role.INDICES, Role.UPDATES})
 _ALL = len(_EVERY)
 _OF_RANKS = frozenset({"Squeeze", "Unsqueeze"})
 _VIEWS = _OF_RANKS | {"Concat", "Reshape", "Slice", "Transpose"}
-"""Operators that OpenVINO refuses, or whose output gets another rank, if their first input is read as 0-D."""
+"""Operators that OpenVINO refuses, or whose output gets another rank, if it reads their first input as 0-D.
+"""
 _LONGEST_CHAIN = 1000
-"""Limit of operators that are followed upstream to find a constant; exporters insert only a few."""
+"""Maximum operators followed upstream to find a constant; exporters insert only a few."""
 _AXES_OF_SCALARS = {0, -1}
-"""Values of the axis that are accepted for data without dimensions (measured; others are refused)."""
+"""Axes that OpenVINO accepts for 0-D data (measured; others are refused)."""
 _DEVICES = ("openvino:CPU", "openvino:GPU", "openvino:fold")
 
 
@@ -88,15 +89,17 @@ def empty_initializer_read_as_scalar(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's ONNX frontend reads an empty constant as 0-D.
 
     An initializer or a Constant node of shape [0, 3] gets rank 0, and so do values computed from it by
-    Identity, Cast, Abs and the like. The node is refused: "Indices rank and data rank are required to be
-    equal. Got: 0". A Reshape, Transpose, Slice or Concat between the constant and the node is refused itself.
+    Identity, Cast, Abs and the like. The scatter node is refused: "Indices rank and data rank are required to
+    be equal. Got: 0". A Reshape, Transpose, Slice or Concat between the constant and the node is refused
+    itself.
 
-    A scatter node in the body of a Loop, Scan or If is refused as well if it reads such a constant from
-    outside, by name or as a carried value, and so is a node that reads a body output with such a constant. A
-    Scan over such a constant fails: "Accessing out-of-range dimension".
+    A scatter node in the body of a Loop, Scan or If is refused too if it reads such a constant from outside,
+    by name or as a loop-carried value. So is a node that reads a body output with such a constant. A Scan
+    over such a constant fails: "Accessing out-of-range dimension".
 
-    An initializer without any data field, as `onnx.helper.make_tensor` makes from an empty list, becomes an
-    input of the model instead, which the caller cannot know; a body that uses it by name is refused.
+    An initializer without any data field becomes an input of the model instead, which the caller cannot know;
+    `onnx.helper.make_tensor` makes such an initializer from an empty list. A body that uses it by name is
+    refused.
     """
     constants = _empty_constants(scatter)
     if not constants or _is_folded(scatter, constants):
@@ -134,9 +137,9 @@ def empty_initializer_read_as_scalar(scatter: ScatterNode) -> Meeting | None:
 def empty_initializers_crash(scatter: ScatterNode) -> Meeting | None:
     """If data, indices and updates are empty constants, the process crashes (SIGSEGV).
 
-    All three are read as scalars (DEV134); their ranks agree, so that the model is not refused, and the
-    process crashes when the node is folded. This also happens in a body that uses the constants by name, but
-    not if one of them is a carried value of a loop.
+    All three are read as 0-D (DEV134). As their ranks agree, the model is not refused, and the process
+    crashes when the node is folded. This also happens in a body that uses the constants by name, but not if
+    one of them is a loop-carried value.
     """
     constants = _empty_constants(scatter)
     is_carried = any(constant.is_carried for constant in constants.values())
@@ -149,8 +152,8 @@ class _EmptyConstant(NamedTuple):
 
     Attributes:
         value: the initializer, or the output of the Constant node.
-        is_scalar: whether the input is read as 0-D; otherwise an operator in between is refused.
-        is_carried: whether a loop carries it from one iteration to the next.
+        is_scalar: whether the input is read as 0-D; otherwise an operator between the two is refused.
+        is_carried: whether it is a loop-carried value.
         is_input: whether it becomes an input of the model.
     """
 
@@ -161,7 +164,7 @@ class _EmptyConstant(NamedTuple):
 
 
 def _are_all_scalars(scatter: ScatterNode, constants: Mapping[Operand, _EmptyConstant]) -> bool:
-    """Return whether all inputs are read as 0-D, so that neither ranks nor the axis are refused."""
+    """Return whether all inputs are read as 0-D, so that OpenVINO accepts the ranks and the axis."""
     if scatter.spec.layout is not Layout.ELEMENTS or scatter.written_axis not in _AXES_OF_SCALARS:
         return False
     return len(constants) == _ALL and all(constant.is_scalar for constant in constants.values())
@@ -170,8 +173,9 @@ def _are_all_scalars(scatter: ScatterNode, constants: Mapping[Operand, _EmptyCon
 def _is_folded(scatter: ScatterNode, constants: Mapping[Operand, _EmptyConstant]) -> bool:
     """Return whether the node is replaced by constant data before the rank of updates is checked.
 
-    Measured: only constant updates are empty, data is a constant, and the indices are an input of the model
-    that certainly has no elements, but whose number of coordinates is unknown, so that no rank is expected.
+    Measured: this happens if data is a constant, updates are the only empty constant, and indices are an
+    input of the model that certainly has no elements, but whose number of coordinates is unknown: then no
+    rank of updates is expected.
     """
     data, indices = scatter.data, scatter.indices_shape
     if scatter.spec.layout is not Layout.TUPLES or data is None or indices is None:
@@ -192,10 +196,10 @@ def _empty_constants(scatter: ScatterNode) -> dict[Operand, _EmptyConstant]:
 
 
 def _empty_constant(operand: Operand, reachability: Reachability | None) -> _EmptyConstant | None:
-    """Return the constant upstream of an input, through elementwise operators and those that move elements.
+    """Return the empty constant upstream of an input; None if the search ends at anything else.
 
-    An input of a body is followed to the value outside, and an output of a node with bodies to the results of
-    all its bodies. Return None if the source is no empty constant.
+    It follows elementwise operators and operators that move elements. From an input of a body it goes on at
+    the value outside, from an output of a node with bodies at the results of all its bodies.
     """
     pending, seen, constants = [operand.value], {operand.value}, list[Value]()
     is_pointwise, is_carried = True, False
@@ -207,7 +211,7 @@ def _empty_constant(operand: Operand, reachability: Reachability | None) -> _Emp
             constants.append(value)
             continue
         sources = [] if reachability is None else reachability.results(value)
-        entry = None if reachability is None else reachability.entry(value)
+        entry = None if reachability is None else reachability.outer_source(value)
         if entry is not None:
             source, way = entry
             is_carried = is_carried or way is BodySource.CARRIED
@@ -234,5 +238,5 @@ def _empty_constant(operand: Operand, reachability: Reachability | None) -> _Emp
 
 
 def _becomes_input(value: Value) -> bool:
-    """Return whether a constant is an initializer without a data field; a Constant node becomes a scalar."""
+    """Return whether a constant is an initializer without a data field, which becomes a model input."""
     return value.producer is None and value.constant is not None and not value.constant.stores_data

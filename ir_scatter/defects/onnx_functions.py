@@ -18,9 +18,9 @@ class _Calls(NamedTuple):
     """The calls of local functions in a model.
 
     Attributes:
-        bodies: the function that each graph belongs to, for functions that are called.
-        main: the main graph, and those of its bodies that hold scatter nodes.
-        nodes: the nodes of the main graph and its bodies that call a function, with that function.
+        bodies: the called functions, by their graphs.
+        main: the main graph, and its bodies that contain scatter nodes.
+        nodes: (node, function) for each call in the main graph and its bodies.
     """
 
     bodies: Mapping[Graph, Function]
@@ -39,15 +39,16 @@ class _Calls(NamedTuple):
         Probe("tuples", "ScatterND-16", (4,), [[2]], (1,), None, in_function=True),
     ),
     near=(Probe("inlined", "ScatterElements-18", (4,), [2], (1,), 0),),
-    avoid="inline functions (`onnx.inliner.inline_local_functions`)",
+    avoid="inline the functions",
     stays=True,
 )
 def local_functions_refused(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's ONNX frontend has no conversion for calls of model-local functions.
 
     "No conversion rule found for operations: own.F": the whole model is refused, even if the call is in a
-    branch that is not taken. A call is removed before if no node reads its outputs. In the domains of the
-    frontend's own operators it computes the operator of that name, if there is one, and ignores the function.
+    branch that is not taken. A call is removed before if no node reads its outputs. If the function's domain
+    is one of the frontend's own, the frontend ignores the function and computes its operator of that name, if
+    it has one.
     """
     model = scatter.facts.model
     if scatter.node.domain != ONNX or model is None or not model.functions:

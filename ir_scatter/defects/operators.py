@@ -15,8 +15,8 @@ _SHAPES = {Layout.TUPLES: ((1, 1), (1, 2)), Layout.SEQUENCE: ((3,), (3, 1)), Lay
 _ONLY = frozenset({Fact.OPERATOR, Fact.INPUTS})
 
 
-def _plain(spec: OpSpec) -> Probe:
-    """Return the simplest probe (test input) of an operator version."""
+def _simplest_probe(spec: OpSpec) -> Probe:
+    """Return the simplest probe (test input) for an operator version."""
     indices, updates = _SHAPES.get(spec.layout, ((1, 2), (1, 2)))
     axis = None if spec.axis is None else int(bool(spec.axis.excluded))
     name = cast(OperatorName, str(spec.key))
@@ -24,7 +24,7 @@ def _plain(spec: OpSpec) -> Probe:
 
 
 _ROWS = [spec for spec in SPECS.values() if not spec.is_removed]
-_PROBES = tuple(map(_plain, _ROWS))
+_PROBES = tuple(map(_simplest_probe, _ROWS))
 
 
 def _unknown(scatter: ScatterNode) -> Meeting | None:
@@ -45,11 +45,11 @@ def _unknown_in_onnx(scatter: ScatterNode) -> Meeting | None:
 
 operator_unknown = Defect(
     "DEV100", "operator-unknown", ("openvino:CPU", "openvino:GPU", "openvino:fold"), Symptom.REFUSED, _PROBES,
-    avoid="convert it to an operator that the release knows", reads=_ONLY, strikes=Stage.READ,
+    avoid="convert it to an operator that the release supports", reads=_ONLY, strikes=Stage.READ,
 )(_unknown)  # fmt: skip
 
 operator_unknown_in_onnx = Defect(
     "DEV400", "onnx-operator-unknown", ("onnxruntime",), Symptom.REFUSED,
     tuple(probe for probe, spec in zip(_PROBES, _ROWS, strict=True) if spec.key.domain != OPENVINO),
-    avoid="convert it to an operator that the release knows", reads=_ONLY, strikes=Stage.LOAD,
+    avoid="convert it to an operator that the release supports", reads=_ONLY, strikes=Stage.LOAD,
 )(_unknown_in_onnx)  # fmt: skip

@@ -14,15 +14,14 @@ from ir_scatter.ops.lookup import find as find_scatter
 from ir_scatter.ops.spec import Layout, Reduction, Role
 
 _RUNS, _FEW, _MANY, _LONG = 600, 60, 4096, 131_072
-"""Runs of a probe (test input); runs of a similar one that must pass; many updates; and so many that a
-thread is still busy when the next one starts.
-"""
+"""Runs of a probe (test input); runs of a similar case that must pass; many updates; updates enough that a
+thread is still busy when the next one starts."""
 
 _MOST_FOLLOWED = 1000
-"""Limit of values upstream of data among which a difference of booleans is searched."""
+"""Maximum values upstream of data that are searched for a difference of booleans."""
 
 _IDEMPOTENT = frozenset({Reduction.NONE, Reduction.MIN, Reduction.MAX})
-"""Reductions for which writing a number twice, or by two threads at once, equals writing it once."""
+"""Reductions for which two equal updates, even of two threads at once, have the effect of one."""
 
 
 def _targets(scatter: ScatterNode) -> Ternary:
@@ -68,7 +67,7 @@ def difference_of_booleans(scatter: ScatterNode) -> Meeting | None:
 
 
 def _is_difference(scatter: ScatterNode) -> bool:
-    """Return whether data holds results of such a subtraction, from upstream or from an earlier iteration."""
+    """Return whether data contains differences of booleans, from upstream or from an earlier iteration."""
     reachability = scatter.facts.result_of(reachability_of)
     pending, seen = [scatter.data.value] if scatter.data is not None else [], set[Value]()
     while pending and len(seen) < _MOST_FOLLOWED:
@@ -113,7 +112,7 @@ def _is_difference(scatter: ScatterNode) -> bool:
     per_model=Severity.NOTE,
 )
 def order_of_updates(scatter: ScatterNode) -> Meeting | None:
-    """Several threads write updates of the same element, and the last one differs from run to run.
+    """Several threads write updates of the same element; which one is written last differs from run to run.
 
     The specification does not define the order of updates. It shows with many updates: on OpenVINO's CPU
     plugin for ScatterUpdate and ScatterNDUpdate, on the GPU plugin for ScatterUpdate and
@@ -152,16 +151,15 @@ _ELEMENTS = Probe("elements", "ScatterElements-18", (8, 64), (_MANY, 64), (_MANY
             for word in ("none", "max")
         ],
     ),
-    avoid="convert it to ScatterElements (`ir-scatter convert`), or run it with one thread",
+    avoid="convert it to ScatterElements, or run it with one thread",
     per_model=Severity.WARNING,
 )
 def race_of_tuples(scatter: ScatterNode) -> Meeting | None:
     """Onnxruntime writes and reduces the updates of ScatterND on several threads without a lock.
 
-    If two updates hit the same element, a reduction loses some of them; without a reduction, when the
-    specification leaves the order undefined, the result differs from run to run. ScatterElements is computed
-    by one thread. Equal updates are lost as well when they are added or multiplied, but not without a
-    reduction, nor in max and min.
+    If two updates hit the same element, a reduction loses some of them. Without a reduction the result
+    differs from run to run, but the specification does not define the order of updates anyway.
+    ScatterElements is computed by one thread. Equal updates can only be lost if they are added or multiplied.
     """
     if scatter.node.domain != ONNX or scatter.spec.layout is not Layout.TUPLES or scatter.reduction is None:
         return None

@@ -43,9 +43,9 @@ from ir_scatter.ops.spec import Layout, Role
 def scalar_indices_refused(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's CPU plugin refuses 0-D indices.
 
-    The specification of ScatterUpdate allows indices of any rank; when the model is compiled, the plugin
-    reports that it does "not support scalar input". Empty data that is not an input of the model is folded
-    before, whatever produces it, and the node with it.
+    The specification of ScatterUpdate allows indices of any rank. When the model is compiled, the plugin
+    reports that it does "not support scalar input". If data is empty and no input of the model, data and node
+    are folded before.
     """
     if scatter.spec.layout is not Layout.SLICES:
         return None
@@ -54,11 +54,11 @@ def scalar_indices_refused(scatter: ScatterNode) -> Meeting | None:
 
 
 def _is_compiled(scatter: ScatterNode) -> Ternary:
-    """Return whether the plugin compiles a node; one with empty data only if data is an input of the model.
+    """Return whether the plugin compiles a node; with empty data, only if data is an input of the model.
 
     Measured: Abs, Add, Sin, Roll, Reshape, Squeeze, Transpose, Convert, Slice and Concat of inputs or of
     constants are folded if their output has no elements. A Convert to the same type or a Reshape to the same
-    shape is removed instead, so that data behind it still counts as an input.
+    shape is removed instead, so that its output still counts as an input.
     """
     unknown = Ternary(None, "data is not folded")
     if scatter.data is None or has_elements(scatter).truth:
@@ -101,9 +101,9 @@ def _is_compiled(scatter: ScatterNode) -> Ternary:
 def one_element_for_scalar_updates_refused(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's CPU plugin refuses one-element updates such as [1] if the shape formula gives 0-D updates.
 
-    OpenVINO's own shape inference accepts updates of shape [1] for a single index tuple that has all
-    coordinates; the plugin compares ranks, and reports that they "do not have matched tensor rank
-    relationship".
+    This concerns a single index tuple with a coordinate for every dimension. OpenVINO's own shape inference
+    accepts updates of shape [1] for it. The plugin compares ranks, and reports that they "do not have matched
+    tensor rank relationship".
     """
     if not scatter.spec.scalar_updates or scatter.spec.layout is not Layout.TUPLES:
         return None

@@ -1,10 +1,10 @@
-"""Values that share memory in OpenVINO's CPU plugin, so that an update in place changes both.
+"""Values that share memory in OpenVINO's CPU plugin: an update in place changes all of them.
 
 Measured on 2026.4.1, these outputs share memory with an input: views that are removed or do not copy
-(`GeneralOp.view`), parts of a split along the outermost dimension, all parts joined again, branches of an If
-with a constant condition, and scatter nodes, which write into their data. A value is not updated in place if
-another node reads it, unless that node is
-upstream of the node that writes: then it is read before it is written.
+(`GeneralOp.view`), parts of a split along the outermost dimension, a concatenation of all parts of a value,
+branches of an If with a constant condition, and scatter nodes, which write into their data. A value is not
+updated in place if another node reads it, unless that node is upstream of the node that writes: then it reads
+before the write.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -25,24 +25,23 @@ from ir_scatter.ops.lookup import opset_number
 from ir_scatter.ops.spec import Role
 
 MOST_VIEWS = 1000
-"""Limit of values that are followed upstream from a scatter node to the memory that it writes into."""
+"""Maximum values followed upstream from a scatter node to the memory that it writes into."""
 
 _MOST_POSITIONS = 1 << 20
-"""Limit of elements of a value whose slices are computed to find out whether they cover the whole value."""
+"""Maximum elements of a value for which it is computed whether slices cover it."""
 
 _COMPUTED_AS = {
     **dict.fromkeys(("i16", "u16", "i32", "u32", "i64", "u64"), "i32"),
     **dict.fromkeys(("f16", "bf16", "f32", "f64"), "f32"),
 }
-"""The type in which the plugin computes an element type: it removes conversions between types with equal
-entries.
-"""
+"""The type in which the plugin computes an element type; it removes conversions between types with equal
+entries."""
 
 _RESULT = "result"
 
 
 class Surroundings(NamedTuple):
-    """The node that contains each body, by the body's scope, and the dataflow of these nodes."""
+    """The node around each body, by the body's scope, and how values flow into its bodies."""
 
     holders: Mapping[str, Node]
     wires: Mapping[Node, Choice | Repeat]
@@ -52,9 +51,9 @@ class Origin(NamedTuple):
     """The value whose memory a scatter node overwrites.
 
     Attributes:
-        value: the value that it belongs to.
-        through: the types of the nodes between that value and the scatter node.
-        conditions: unknown conditions that must hold, in words.
+        value: the owner of the memory.
+        through: types of the nodes between that value and the scatter node.
+        conditions: unknown conditions that must hold, as clauses.
         is_source: whether indices or updates are computed from it too.
     """
 
@@ -65,15 +64,15 @@ class Origin(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """One step upstream: the input whose memory a value shares, and the nodes on the way."""
+    """One step upstream: the input whose memory a value shares, and the nodes between them."""
 
     source: Value
     nodes: frozenset[Node]
     condition: str = ""
     graph: Graph | None = None
-    """The graph of the source, if it is another one."""
+    """The graph of the source, if it is not the graph of the value."""
     parts: tuple[Value, ...] = ()
-    """Values between the two that no other node may read, such as the parts of a split."""
+    """Values between source and value that no other node may read, such as the parts of a split."""
 
 
 @lru_cache(1)
@@ -98,9 +97,9 @@ def surroundings(model: Model) -> Surroundings:
 
 
 def taken_branch(facts: Facts, node: Node, choice: Choice) -> Call | None:
-    """Return the branch of an If whose condition is constant, as runtimes replace the node by it.
+    """Return the branch that an If with a constant condition takes; None for any other If.
 
-    Else None.
+    Runtimes replace such an If by that branch.
     """
     port = node.inputs[choice.condition] if choice.condition < len(node.inputs) else None
     condition = None if port is None else port.value
@@ -109,7 +108,7 @@ def taken_branch(facts: Facts, node: Node, choice: Choice) -> Call | None:
 
 
 def origin(scatter: ScatterNode, is_end: Callable[[Value], bool], *, reads_results: bool) -> Origin | None:
-    """Return the value whose memory a scatter node updates in place, if the search reaches it.
+    """Return the value whose memory a scatter node updates in place, if the upstream search reaches an end.
 
     Args:
         scatter: the node that writes.
@@ -147,7 +146,7 @@ def origin(scatter: ScatterNode, is_end: Callable[[Value], bool], *, reads_resul
 
 
 def step_back(facts: Facts, value: Value, graph: Graph, *, writes: bool = True) -> _Step | None:
-    """Return the upstream value whose memory a value shares; with `writes` also through scatter nodes."""
+    """Return the upstream value whose memory a value shares; with `writes`, also through scatter nodes."""
     node = value.producer
     if value.constant is not None:
         return None
@@ -233,7 +232,7 @@ def _into_branch(facts: Facts, value: Value, node: Node) -> _Step | None:
 
 
 def _joined_again(facts: Facts, node: Node) -> _Step | None:
-    """Step from a node that joins all parts of a value, in order, to that value; None for any other node."""
+    """Step from a node that concatenates all parts of a value, in order, to that value; else None."""
     parts = [port.value for port in node.inputs]
     makers = [None if part is None else part.producer for part in parts]
     ops = [None if maker is None else find(maker.domain, maker.type) for maker in makers]
@@ -273,7 +272,7 @@ def _axis(facts: Facts, node: Node, source: Value) -> int | None:
 
 
 def _slices_condition(facts: Facts, node: Node, cutters: list[Node], source: Value) -> str | None:
-    """Return "" if slices make up the whole value in order, a condition if that is unknown, None if not."""
+    """Return "" if slices cover the whole value in order, a condition if that is unknown, None if not."""
     import numpy as np
 
     from ir_scatter.ops import general_kernels
@@ -321,7 +320,7 @@ def _slices_condition(facts: Facts, node: Node, cutters: list[Node], source: Val
 def _others(
     value: Value, graph: Graph, nodes: frozenset[Node], *, ignores_results: bool = False
 ) -> list[Node]:
-    """Return the nodes that read the elements of a value, except for `nodes`."""
+    """Return the nodes that read elements of a value, except for `nodes`."""
     nodes_found = list[Node]()
     for reader in readers(graph).get(value, ()):
         op = find(reader.domain, reader.type)
@@ -335,12 +334,12 @@ def _others(
 
 
 def is_output(value: Value, graph: Graph) -> bool:
-    """Return whether a value is an output of a graph that names its outputs, as in ONNX; False in an IR."""
+    """Return whether the graph's list of outputs (ONNX) has a value; an IR has Result nodes: False."""
     return bool(graph.output_names) and value.name in graph.output_names
 
 
 def _is_read_before(reader: Node, graph: Graph, writers: frozenset[Node]) -> bool:
-    """Return whether a node only feeds the nodes in `writers`, and so is computed before them."""
+    """Return whether a node only feeds the nodes in `writers`, so that it is computed before them."""
     pending, seen = [reader], {reader}
     while pending and len(seen) <= MOST_VIEWS:
         node = pending.pop()

@@ -2,6 +2,9 @@
 
 from math import prod
 
+import numpy as np
+
+from ir_scatter.analysis.equal_elements import varying_axes
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.shapes import is_static
@@ -38,14 +41,15 @@ _ALL = frozenset(Role)
         Probe("last", "ScatterUpdate-3", (2, 3), [[2], [0]], (2, 2, 1), 1, constants=_ALL),
     ),
     avoid="make an input of the node non-constant, or replace the node by its result",
-    reads=frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.SHAPES, Fact.AXIS, Fact.INDEX_FAULTS}),
+    reads=frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.SHAPES, Fact.AXIS, Fact.INDEX_FAULTS, Fact.VALUES}),
 )
 def one_behind_the_axis_folded(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO folds constant ScatterUpdate nodes wrongly if updates have a dimension of 1 after the axis.
 
-    It writes updates of other positions if there is more than one index, and either a dimension of 1 of data
-    comes after the axis and a dimension of another size, or indices end with a dimension of 1 before a
-    dimension of another size. This separates right from wrong in all of 502 random cases.
+    It writes updates of other positions if there is more than one index, and one of two conditions holds.
+    After the axis, data has a dimension of another size and then a dimension of 1, as in [..., 3, 1]; or
+    indices end with a dimension of 1, and data has a dimension of another size after the axis. This condition
+    was correct in all of 502 random cases with different updates; if all updates are equal, it does not show.
     """
     if scatter.spec.layout is not Layout.SLICES:
         return None
@@ -58,9 +62,22 @@ def one_behind_the_axis_folded(scatter: ScatterNode) -> Meeting | None:
         is_misread = Ternary(prod(indices) > 1 and (1 in after[first:] or ends_with_one))
         if is_misread.truth and (scatter.repeats is not None or data[axis] == 1):
             is_misread = Ternary(None, "updates of one element differ")  # any of them may be the last
+        if is_misread.truth:
+            is_misread = _updates_differ(scatter)
     return meets(
         "updates have a dimension of 1 after the axis", [is_misread, has_elements(scatter)], Role.UPDATES
     )
+
+
+def _updates_differ(scatter: ScatterNode) -> Ternary:
+    """Return whether it shows that updates of other positions are written; certainly not if all are equal."""
+    updates = scatter.updates
+    if updates is not None and varying_axes(scatter.facts, updates.value) == frozenset():
+        return Ternary(False)
+    array = None if updates is None else scatter.facts.array(updates.value)
+    if array is not None and np.unique(array).size == array.size:
+        return Ternary(True)
+    return Ternary(None, "updates that are exchanged differ")
 
 
 @Defect(

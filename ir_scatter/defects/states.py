@@ -48,10 +48,11 @@ _SUM = {"reduction": "sum"}
 def state_updated_in_place(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's CPU plugin writes updates into a state that should stay unchanged.
 
-    The state is read, and Assign writes it back unchanged; the node's result goes elsewhere. The second
+    The model reads the state and assigns it back unchanged; the node's result goes elsewhere. The second
     inference reads the result of the first one: 1 + 10 gives 11, 21 and 31 in three inferences instead of 11
-    each time, until `reset_state`. It happens if no other node of the model computes with the state, also
-    through operators that move nothing (Reshape, Convert to its own type, a Slice of everything).
+    each time, until `reset_state`. It happens if no other node of the model computes with the state.
+    Operators that do not copy their input may stand between: Reshape, Convert to the same type, a Slice of
+    everything.
     """
     if scatter.data is None or element_count(scatter.indices_shape) == 0:
         return None
@@ -82,7 +83,7 @@ def _state_of(node: Node | None, act: str) -> str | None:
 
 
 def _is_written_back(facts: Facts, state: Value) -> bool:
-    """Return whether the value assigned to a state is the state itself, possibly through views."""
+    """Return whether the value assigned to a state is the state itself, directly or through views."""
     assert state.producer is not None
     graph, name = state.producer.graph, _state_of(state.producer, "read")
     for value, nodes in readers(graph).items():

@@ -1,4 +1,4 @@
-"""Computes scatter operators, and whole models around them, with NumPy as their specifications demand."""
+"""Computes scatter operators, and whole models around them, with NumPy, as their specifications require."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -29,10 +29,10 @@ def evaluate(
 ) -> "Array":
     """Compute the output of a scatter operator.
 
-    Follows the specification of the operator's version, and where that does not specify the result, the
-    choices that `ir_scatter.ops.kernels` lists: with reduction none the last of several updates of one
-    element in row-major order of indices stays, narrow floating-point types are reduced in f64 and rounded
-    once, min and max propagate NaN, and an element without an update keeps its bits.
+    The result follows the specification of the operator's version. Where that leaves a choice, the choices in
+    `ir_scatter.ops.kernels` apply: with reduction none, the last of several updates of one element stays, in
+    row-major order of indices. Narrow floating-point types are reduced in f64 and rounded once. Min and max
+    propagate NaN. An element without an update keeps its bits.
 
     Args:
         operator: type and version of an operator, "ScatterElementsUpdate-12"; without a version, the newest

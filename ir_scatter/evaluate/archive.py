@@ -1,8 +1,8 @@
-"""Reads inputs from `.npz` files, and writes outputs to them, without pickles.
+"""Reads inputs from `.npz` files and writes outputs to them, without pickles.
 
-NumPy's format lacks some types: strings are written as fixed-width text, and types of ml_dtypes as
-float32, or as int8 and uint8 for integers of less than 8 bits. They are read back from these types if the
-conversion is exact, and from the raw bytes that `numpy.savez` writes for them.
+NumPy's format lacks some types. Strings are written as fixed-width text. Types of ml_dtypes are written as
+float32, integers of less than 8 bits as int8 or uint8. They are read back from these types if the conversion
+is exact, and from the raw bytes that `numpy.savez` writes for them.
 """
 
 import zipfile
@@ -13,7 +13,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from ir_scatter.core.arrays import Array, in_own_dtype, kind
+from ir_scatter.core.arrays import Array, in_native_dtype, kind
 from ir_scatter.core.dataflow import GraphInput
 from ir_scatter.core.element_types import dtype, from_dtype
 from ir_scatter.core.errors import BadFeed
@@ -57,7 +57,7 @@ def read_arrays(path: "str | Path") -> dict[str, Array]:
 
 
 def fit_types(arrays: Mapping[str, Array], inputs: Sequence[GraphInput]) -> dict[str, Array]:
-    """Convert arrays from an npz back to the inputs' element types that NumPy's format lacks, like bf16.
+    """Convert arrays from an npz to the inputs' element types that NumPy's format lacks, such as bf16.
 
     An array that cannot be converted without loss stays unchanged.
     """
@@ -80,7 +80,7 @@ def write_arrays(file: IO[bytes], arrays: Mapping[str, Array]) -> None:
 
 
 def archived(arrays: Mapping[str, Array]) -> bytes:
-    """Return arrays as the bytes of an npz file."""
+    """Return the bytes of an npz file with arrays."""
     content = BytesIO()
     write_arrays(content, arrays)
     return content.getvalue()
@@ -95,7 +95,7 @@ def storable(array: Array) -> Array:
 def _demand_room(archive: zipfile.ZipFile, path: "str | Path") -> None:
     """Raise BadFeed if the arrays exceed memory: a few kilobytes of an archive may unpack to terabytes.
 
-    The sizes stated in the archive can be trusted: no entry unpacks to more.
+    The sizes in the archive's directory can be trusted: no entry unpacks to more.
     """
     size, room = sum(entry.file_size for entry in archive.infolist()), memory_of_machine()
     if room is not None and size > room:
@@ -117,7 +117,7 @@ def _entry(archive: Any, name: str, path: "str | Path") -> Array:
         if is_swapped:
             whole = array.view(np.dtype(f"u{array.dtype.itemsize}"))
             return np.asarray(whole.byteswap().view(array.dtype))
-    return in_own_dtype(array)
+    return in_native_dtype(array)
 
 
 def _reason(error: Exception) -> str:

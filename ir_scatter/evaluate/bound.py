@@ -1,8 +1,8 @@
-"""Computes iterations of a loop with functions specialised for types and shapes: much faster, same results.
+"""Computes loop iterations with functions that are specialised for types and shapes: faster, same results.
 
 A loop in a model may run its body a million times, and checking a node again costs ten times as much as
-computing it on a few numbers. `bind_body` computes one iteration as usual, and on the way makes a function
-for each node that assumes the types and shapes of this iteration ("binds" it):
+computing it on a few numbers. `bind_body` computes one iteration as usual. On the way it *binds* each node:
+it makes a function for the node that assumes the types and shapes of this iteration:
 
     row = Div(iteration, size)     once: types, attributes, "size is never 0"     then: iteration // size
     cell = Gather(table, row)      once: types, axis                              then: table[row:row + 1]
@@ -10,7 +10,7 @@ for each node that assumes the types and shapes of this iteration ("binds" it):
 
 `BoundBody.run` then calls these functions until the loop ends, or until an iteration breaks an assumption:
 types or shapes change, an index is out of range, a scatter node gets several updates of one element. It
-discards such an iteration, and the caller computes it as usual, with error messages and observations.
+discards such an iteration, and the caller computes it as usual, with error messages and records.
 """
 
 from collections.abc import Callable, Sequence
@@ -61,7 +61,7 @@ or an error of the computation, if that is impossible."""
 class BoundBody:
     """The functions of a loop body in the order of its nodes, and the values that they read and write.
 
-    Values are numbered: the number of a value is its slot.
+    Values are numbered; the number of a value is its slot.
     """
 
     work: Repeat
@@ -76,16 +76,13 @@ class BoundBody:
     def run(
         self, carried: Sequence[Array | None], done: int, limit: int | None, most: int
     ) -> LoopProgress[Array] | None:
-        """Run at most `most` iterations as long as no assumption breaks.
-
-        None if already the first one breaks one.
+        """Run at most `most` iterations, until an assumption breaks; None if the first iteration breaks one.
 
         Args:
-            carried: the value of each body input in the next iteration; of an input that is cut into parts,
-                the whole array.
+            carried: the value of each body input in the next iteration; for a sliced input, the whole array.
             done: the number of iterations done before.
             limit: the number of iterations at which the loop ends, if known.
-            most: maximum iterations to run in this call.
+            most: the maximum number of iterations in this call.
         """
         work, values = self.work, list(self.values)
         entries = list(zip(work.inputs, self.inputs, strict=True))
@@ -236,7 +233,7 @@ class _Binder:
         return self.slots[key]
 
     def add(self, step: Step) -> bool:
-        """Compute and bind one node; return False if it cannot be bound."""
+        """Compute and bind one node; return whether it can be bound."""
         slots = [-1 if key is None else self.slot(key) for key in step.inputs]
         arrays = [None if slot < 0 else self.values[slot] for slot in slots]
         fixed = [slot < 0 or self._fixed[slot] for slot in slots]

@@ -1,4 +1,4 @@
-"""The output of one operator, and how certain it is."""
+"""The output of one operator, and which of its elements the specification determines."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from ir_scatter.core.arrays import Array, in_own_dtype
+from ir_scatter.core.arrays import Array, in_native_dtype
 from ir_scatter.core.display import record_html, record_repr
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.shapes import show_numbers
@@ -37,13 +37,14 @@ rounding to nearest is off by half a unit."""
 
 @dataclass(frozen=True, eq=False)
 class DetailedResult:
-    """The output of a scatter operator, and how certain it is. Every array has the shape of data.
+    """The output of a scatter operator, and how certain each element is. Every array has the shape of data.
 
     Attributes:
         values: the output of `evaluate`.
         hits: i64: the number of updates of each element.
-        contested: boolean: the specification does not define which value stays. Either the reduction is
-            none and the element has updates with different bits, or it is a min or max of NaN and numbers.
+        contested: boolean: whether the specification allows several values for the element. Either the
+            reduction is none and the element has updates with different bits, or it is a min or max of NaN
+            and numbers.
         rounding_bound: f64: a bound of the distance from the exact result of a sum, difference, product or
             mean of a floating-point or complex type, computed in the element type or a wider one. For up
             to 16 additions it holds in any order. For more it is an estimate, which an order that
@@ -64,7 +65,7 @@ class DetailedResult:
 
     @cached_property
     def contested(self) -> Array:
-        reduction, values = self._case.task.reduction, in_own_dtype(self.values)
+        reduction, values = self._case.task.reduction, in_native_dtype(self.values)
         if reduction is Reduction.NONE:
             several: Array = self.hits > 1
             is_settled = not self._knows_updates or not several.any()
@@ -79,10 +80,10 @@ class DetailedResult:
 
     @cached_property
     def _rounding(self) -> Rounding:
-        return rounding_bound(self._case, in_own_dtype(self.values), self.hits)
+        return rounding_bound(self._case, in_native_dtype(self.values), self.hits)
 
     def settled(self) -> Self:
-        """Compute everything now, so that later changes of the caller's arrays have no effect."""
+        """Compute all arrays now; later changes of the caller's arrays then have no effect. Return self."""
         _ = self.hits, self.contested, self._rounding
         return self
 
@@ -127,12 +128,12 @@ class DetailedResult:
             relative: the tolerance relative to the update.
 
         Returns:
-            Booleans: true if the element is contested and its value is one of the candidates.
+            Booleans of the shape of data: true if the element is contested and its value is a candidate.
 
         Raises:
             UsageError: the shape differs.
         """
-        case, result = self._case, in_own_dtype(np.asarray(values))
+        case, result = self._case, in_native_dtype(np.asarray(values))
         if result.shape != self.values.shape:
             actual, expected = show_numbers(result.shape), show_numbers(self.values.shape)
             raise UsageError(f"values have shape {actual}, expected {expected}")
@@ -148,7 +149,7 @@ class DetailedResult:
         """Bound the difference between `values` and the result of another computation.
 
         Args:
-            coarser: the ratio of the other computation's precision to that of the element type; above 1
+            coarser: the ratio of the other computation's rounding unit to that of the element type. Above 1,
                 operands are rounded too, so that no result is exact.
 
         Returns:
@@ -158,7 +159,7 @@ class DetailedResult:
         if coarser == 1:
             bound, error = self._rounding
             if self.values.dtype.itemsize < _COMPUTED_BYTES:
-                bound, values = 2 * bound, in_own_dtype(self.values)
+                bound, values = 2 * bound, in_native_dtype(self.values)
                 if (is_many := (self.hits >= MANY) & (bound > 0)).any():  # truncation errors have one sign
                     counted = 2 * counted_bound(self._case, values, self.hits)
                     bound = np.where(is_many, np.maximum(bound, counted), bound)
@@ -166,11 +167,11 @@ class DetailedResult:
                 bound = np.where(beyond_type(self._case, values, self.hits), np.inf, bound)
             total: Array = bound + error
             return total
-        return 2 * coarser * counted_bound(self._case, in_own_dtype(self.values), self.hits)
+        return 2 * coarser * counted_bound(self._case, in_native_dtype(self.values), self.hits)
 
 
 def detail(case: CheckedCase, *, knows_updates: bool = True) -> DetailedResult:
-    """Compute the output of a scatter operator for checked arguments.
+    """Compute the output of a scatter operator for checked arguments, and how certain it is.
 
     The other fields of the result (hits, contested elements, bounds) are computed when they are first read.
     Without `knows_updates`, the updates are placeholders for any values, and no two of them count as equal.

@@ -1,4 +1,4 @@
-"""Reads the inputs of a model from a file or folder: an npz, tensors of ONNX, a function in a Python file.
+"""Reads the inputs of a model from files: an npz, a folder of ONNX tensors, or a function in a Python file.
 
 Arrays have names, or follow the order of the model's inputs without a default: `arr_0`, `arr_1` ... of an
 npz, `input_0.pb`, `input_1.pb` ... of a folder, and a list that a function returns.
@@ -43,7 +43,7 @@ class _Case(NamedTuple):
     Attributes:
         arrays: the arrays, in order.
         names: their names; None if they follow the order of the model's inputs.
-        source: where they come from, for messages.
+        source: the file or function, for messages.
         untyped: positions of arrays that were made from numbers without an element type, such as lists.
     """
 
@@ -54,7 +54,7 @@ class _Case(NamedTuple):
     are_names_optional: bool = False
 
     def in_order(self) -> "Sequence[Array] | None":
-        """Return the arrays by the number in their name; None if some name is none of `_IN_ORDER`."""
+        """Return the arrays in the order of the numbers in their names; None if a name has no such number."""
         numbers = []
         for name in self.names or ():
             match = _IN_ORDER.fullmatch(name)
@@ -67,10 +67,10 @@ class _Case(NamedTuple):
 def read_cases(
     source: str, inputs: Sequence[GraphInput], limit: float = TIME_LIMIT
 ) -> list[dict[str, Array]]:
-    """Return the sets of inputs that a path stands for, by names of the model's inputs.
+    """Return the sets of inputs in a file or folder, by names of the model's inputs.
 
     Args:
-        source: "inputs.npz"; "test_data_set_0", a folder with `input_0.pb` ..., or a folder that has several
+        source: "inputs.npz"; "test_data_set_0", a folder with `input_0.pb` ..., or a folder of several
             such folders; "make.py:inputs", a function without arguments that returns arrays by name, a list
             in the order of the inputs, or a generator of several of these.
         inputs: the inputs of the model.
@@ -116,7 +116,7 @@ def files_of(source: str) -> list[str]:
 
 
 def _by_name(case: _Case, inputs: Sequence[GraphInput]) -> dict[str, Array]:
-    """Return the arrays by input name; names of no input are kept, so that a later check reports them."""
+    """Return the arrays by input name; unknown names are kept, so that a later check reports them."""
     known = {name for input in inputs for name in input.names}
     names, arrays = case.names, case.arrays
     if names is None or (case.are_names_optional and not known.issuperset(names)):
@@ -142,7 +142,7 @@ def _by_name(case: _Case, inputs: Sequence[GraphInput]) -> dict[str, Array]:
 
 
 def _converted(array: Array, numpy_type: Any) -> Array:
-    """Convert an array to a type that can hold all its numbers, else leave it.
+    """Convert an array to a type that can hold all its numbers; otherwise return it unchanged.
 
     Floating-point numbers are rounded.
     """
@@ -165,10 +165,7 @@ def _read_folder(folder: Path) -> list[_Case]:
 
 
 def _read_set(folder: Path) -> _Case:
-    """Read `input_0.pb`, `input_1.pb` and so on.
-
-    The names inside these files count if all are input names.
-    """
+    """Read `input_0.pb`, `input_1.pb` and so on; use the names in these files if all are input names."""
     files = {int(match[1]): path for path in folder.iterdir() if (match := _INPUT.fullmatch(path.name))}
     if not files:
         raise BadFeed(f"{folder} has no inputs, expected input_0.pb or folders test_data_set_0")

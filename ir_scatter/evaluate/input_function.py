@@ -1,4 +1,4 @@
-"""The child process that calls a function of a user's Python file, which may crash or hang."""
+"""Calls a function of a user's Python file in a child process, as it may crash or hang."""
 
 import os
 import sys
@@ -88,13 +88,13 @@ def _arrays(case: Any, subject: str) -> _Answer:
 def _array(value: Any, subject: str) -> Any:
     import numpy as np
 
-    from ir_scatter.core.arrays import in_own_dtype
+    from ir_scatter.core.arrays import in_native_dtype
 
     try:
         array = np.asarray(value)
         if array.dtype.kind == "O" and not all(isinstance(text, str) for text in array.flat):
             raise TypeError
-        return in_own_dtype(array)
+        return in_native_dtype(array)
     except Exception:  # any error of the object's own conversion
         kind = with_article(type(value).__name__)
         raise Failure("refused", f"{subject} as {kind} that NumPy makes no array of") from None

@@ -1,6 +1,10 @@
-"""Runs whole models in NumPy: `prepare` once, then `run` any number of times."""
+"""Runs whole models in NumPy: `prepare` a model once, then `run` it any number of times.
 
-from collections.abc import Callable, Mapping, Sequence
+A *sketch* holds the plans of a model that may contain operators which NumPy does not compute. A *program* is
+a sketch that was checked and can be run.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
@@ -23,7 +27,7 @@ from ir_scatter.analysis.interpreter import (
     unknown_operator,
 )
 from ir_scatter.analysis.scatter_node import ScatterNode
-from ir_scatter.core.arrays import Array, in_own_dtype, too_many_dimensions
+from ir_scatter.core.arrays import Array, in_native_dtype, too_many_dimensions
 from ir_scatter.core.dataflow import GraphInput, Key, Repeat, feeds_by_input
 from ir_scatter.core.diagnostics import Location, Severity
 from ir_scatter.core.element_types import dtype
@@ -77,7 +81,7 @@ def advance_arrays(
     array_of: Callable[[_Cell], Array | None],
     bind: BindNode,
 ) -> LoopProgress[Array] | None:
-    """Run iterations of a loop on plain arrays by bound functions; None if a value is more than an array.
+    """Run iterations of a loop on arrays by bound functions; None if a cell has more content than an array.
 
     Args:
         forward: the run of the model.
@@ -115,7 +119,7 @@ def advance_arrays(
 
 
 class ForwardArrays(Forward[Computed]):
-    """Computes a model on arrays; values that depend on a node that NumPy cannot compute stay unknown."""
+    """Computes a model on arrays; values that depend on a node which NumPy cannot compute stay unknown."""
 
     def lift(self, array: Array) -> Computed:
         return array
@@ -157,7 +161,7 @@ class ForwardArrays(Forward[Computed]):
         return cast("LoopProgress[Computed] | None", progress)
 
     def bind_node(self, step: Step, arrays: Sequence[Array | None], fixed: Sequence[bool]) -> BoundKernel:
-        """Return a function that computes a node of a loop body for the types and shapes of these inputs."""
+        """Return a function that computes a node of a loop body for inputs of these types and shapes."""
         if end_of_computation(step, arrays) is not None:
             raise Unbound
         return bind_node(step, arrays, fixed)
@@ -177,7 +181,7 @@ class ForwardArrays(Forward[Computed]):
         return [end] * len(step.outputs)
 
     def compute_arrays(self, step: Step, arrays: Sequence[Array | None]) -> Sequence[Array | None]:
-        """Compute a node without bodies that NumPy supports."""
+        """Compute a node that has no bodies and a kernel."""
         return compute_node(step, arrays)
 
 
@@ -186,10 +190,7 @@ def _array_or_none(cell: Computed) -> Array | None:
 
 
 def end_of_computation(step: Step, arrays: Sequence[Array | None]) -> NotComputed | None:
-    """Return a placeholder for the outputs of a node without a kernel or with random results.
-
-    Otherwise None.
-    """
+    """Return a placeholder for the outputs of a node without a kernel or with random results, else None."""
     if isinstance(step.work, Lookup):
         return None
     op = step.work if isinstance(step.work, GeneralOp) else find_row(step.node.domain, step.node.type)
@@ -204,7 +205,7 @@ def end_by_refusal(step: Step, error: EvaluationFailed) -> NotComputed:
     """Return a placeholder for the outputs of a node whose kernel does not support its inputs.
 
     Raises:
-        EvaluationFailed: the error itself, if it has another cause: a scatter node, or lack of memory.
+        EvaluationFailed: `error` has another cause: a scatter node, or lack of memory.
     """
     if not isinstance(error.__cause__, general_kernels.UnsupportedCase):
         raise error
@@ -316,7 +317,7 @@ def bind_node(
 def _unspecified_check(case: CheckedCase) -> Callable[..., None] | None:
     """Return a function that raises Unbound if several results are allowed for an element.
 
-    None if that cannot be.
+    None if the specification always allows one only.
     """
     task, shape, new = case.task, case.data.shape, case.updates.shape
     if task.layout is Layout.SEQUENCE or case.indices is None:
@@ -342,7 +343,7 @@ def _unspecified_check(case: CheckedCase) -> Callable[..., None] | None:
 
 
 def attributes_of(step: Step) -> Mapping[str, Any]:
-    """Return the attributes of a node, with the arrays of those that are tensors."""
+    """Return the attributes of a node; attributes that are tensors become arrays."""
     loaded: Mapping[str, Any] | None = step.memo.get("attributes")
     if loaded is None:
         attributes = step.node.attributes
@@ -367,13 +368,13 @@ def by_role(lookup: Lookup, arrays: Sequence[_Cell | None]) -> dict[Role, _Cell]
 
 
 def case_of_node(scatter: ScatterNode, inputs: Sequence[Array | None]) -> CheckedCase:
-    """Return the checked arguments of a scatter node with these inputs, in the order of its specification."""
+    """Return the checked arguments of a scatter node; `inputs` are in the order of its ports."""
     operator, arguments = arguments_of(scatter, by_role(scatter.lookup, inputs))
     return make_case(operator, **arguments)
 
 
 def arguments_of(scatter: ScatterNode, operands: Mapping[Role, Array]) -> tuple[str, dict[str, Any]]:
-    """Return the arguments of `evaluate` for a scatter node."""
+    """Return the operator and the keyword arguments with which `evaluate` computes a scatter node."""
     spec, source = scatter.spec, scatter.spec.axis
     of_axis = None if source is None else source.attribute
     roles = (Role.DATA, Role.INDICES, Role.UPDATES)
@@ -407,7 +408,7 @@ def _array(input: GraphInput, name: str, feeds: Mapping[str, Any]) -> Array:
         assert input.default is not None
         return load(input.default)
     try:
-        array = in_own_dtype(read_array(feeds[name]))
+        array = in_native_dtype(read_array(feeds[name]))
     except OverflowError as error:
         raise BadFeed(f"{name} holds {error}") from None
     except Exception as error:  # any error of the object's own conversion
@@ -448,7 +449,7 @@ class RunResult(NamedTuple):
 
     Attributes:
         outputs: arrays by output name.
-        not_computed: the other outputs, each with the node because of which NumPy cannot compute it.
+        not_computed: the other outputs, each with the node that NumPy cannot compute.
         repeated: the scopes of scatter nodes without a reduction that update an element more than once.
     """
 
@@ -468,14 +469,14 @@ class Program(Sketch):
     unknown: Error | None = None
 
     def run(self, feeds: Mapping[str, Any]) -> dict[str, Array]:
-        """Compute all outputs by name, in memory of their own. Raises the same errors as `evaluate_model`."""
+        """Compute all outputs by name, in new memory; raise the same errors as `evaluate_model`."""
         outputs, not_computed, _ = self._run(feeds, ForwardArrays(self.plans))
         for end in not_computed.values():
             raise self.error_of(end)
         return outputs
 
     def error_of(self, end: NotComputed) -> Error:
-        """Return the error for a caller that needs an output which this node prevents from being computed."""
+        """Return the error for an output that cannot be computed because of the node in `end`."""
         message = f"NumPy does not compute {end.source}"
         return end.refusal or self.unknown or UnknownOperator(message, end.node.location)
 
@@ -506,7 +507,7 @@ class Program(Sketch):
 
 
 def _demand_ranks(plan: Plan, path: str) -> None:
-    """Raise EvaluationFailed if an input has more dimensions than an array of NumPy can have."""
+    """Raise EvaluationFailed if an input has more dimensions than NumPy supports."""
     for input in plan.inputs:
         problem = too_many_dimensions(len(input.shape or ()))
         if problem:
@@ -519,7 +520,7 @@ def make_sketch(model: "Model | str | Path") -> Sketch:
     Raises:
         UnreadableModel: it cannot be read, an output has no source, or nested function calls expand to too
             many graphs.
-        EvaluationFailed: an input has more dimensions than NumPy's arrays.
+        EvaluationFailed: an input has more dimensions than NumPy supports.
     """
     loaded = model if isinstance(model, Model) else read(model)
     with collector_paused():
@@ -532,17 +533,23 @@ def make_sketch(model: "Model | str | Path") -> Sketch:
     return Sketch(loaded.path, plans[main], plans)
 
 
-def prepare(model: "Model | str | Path") -> Program:
+def prepare(model: "Model | str | Path", *, ignore: Collection[str] = ()) -> Program:
     """Check a model and plan its computation; it may have operators that NumPy does not compute.
+
+    Args:
+        model: a model, or the path of one.
+        ignore: rules that the model may break: the run ends there.
 
     Raises:
         UnreadableModel: it cannot be read.
         BrokenModel: its operators, or the file itself, break rules.
         UnknownOperator: nested function calls expand to too many graphs.
-        EvaluationFailed: an input has more dimensions than NumPy's arrays.
+        EvaluationFailed: an input has more dimensions than NumPy supports.
     """
     loaded = model if isinstance(model, Model) else read(model)
-    errors = tuple(finding for finding in validate(loaded) if finding.severity is Severity.ERROR)
+    errors = tuple(
+        finding for finding in validate(loaded, ignore=ignore) if finding.severity is Severity.ERROR
+    )
     if errors:
         first = errors[0]
         if first.rule == "weights-missing":

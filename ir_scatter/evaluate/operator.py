@@ -1,4 +1,4 @@
-"""Evaluates one operator: reads arguments as arrays, checks them against the rules, runs the kernel."""
+"""Evaluates one operator: reads arguments as arrays, checks them against the rules, and runs the kernel."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -10,7 +10,7 @@ import numpy as np
 
 from ir_scatter.analysis.constants import Facts
 from ir_scatter.analysis.scatter_node import ScatterNode
-from ir_scatter.core.arrays import Array, in_own_dtype
+from ir_scatter.core.arrays import Array, in_native_dtype
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.element_types import from_dtype
 from ir_scatter.core.errors import IllegalCase, IllegalIndex, UsageError
@@ -42,7 +42,7 @@ def as_array(role: str, argument: "ArrayLike") -> Array:
 
     Raises:
         UsageError: it cannot be read as an array, or holds objects that are not text.
-        IllegalCase: its integers do not fit one 64-bit integer type, and f64 would change some.
+        IllegalCase: its integers fit no 64-bit integer type, and f64 would change some of them.
     """
     try:
         array = read_array(argument)
@@ -60,7 +60,7 @@ def as_array(role: str, argument: "ArrayLike") -> Array:
 def read_array(argument: Any) -> Array:
     """Read an argument like `numpy.asarray`, except for integers that NumPy would convert to f64 or objects.
 
-    Such integers without an element type of their own become i64 if one is negative, u64 otherwise.
+    Such integers, if they have no element type of their own, become i64 if one is negative, else u64.
 
     Raises:
         OverflowError: they do not fit one 64-bit type; the message has the numbers and the expectation.
@@ -93,10 +93,10 @@ def as_updates(argument: "ArrayLike", data: Array) -> Array:
     """Read updates as an array.
 
     A list or other sequence without an element type is converted to the type of data: integers if that is
-    exact, other numbers rounded. It stays unconverted if a finite number would overflow, or if it holds an
-    infinity or NaN that the type lacks.
+    exact, other numbers rounded. It stays unconverted if a finite number would overflow, or if the type lacks
+    an infinity or NaN in it.
     """
-    array = in_own_dtype(as_array("updates", argument))
+    array = in_native_dtype(as_array("updates", argument))
     if array.dtype == data.dtype or hasattr(argument, "dtype"):
         return array
     if array.size == 0:
@@ -141,9 +141,9 @@ _Form = tuple[Any, tuple[int, ...]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CheckedCase(Operation):
-    """Inputs and attributes that passed all checks but that of index values.
+    """Inputs and attributes that passed all checks except those of index values.
 
-    `result` is the output's dtype.
+    `result` is the dtype of the output.
     """
 
     spec: OpSpec
@@ -177,9 +177,9 @@ def make_case(
     assert data is not None
     assert updates is not None
     data_array = as_array("data", data)
-    old = in_own_dtype(data_array)
+    old = in_native_dtype(data_array)
     new = as_updates(updates, old)
-    index_array = None if indices is None else in_own_dtype(as_array("indices", indices))
+    index_array = None if indices is None else in_native_dtype(as_array("indices", indices))
     if index_array is not None and index_array.size == 0 and not hasattr(indices, "dtype"):
         index_array = index_array.astype(np.int64)  # an empty list counts as integers
     arrays = (old, index_array, new)
@@ -214,7 +214,7 @@ def run(case: CheckedCase) -> Array:
     name = port.name if port else "indices"
     where = f"{name}{show_numbers(illegal.position)}" if illegal.position else name
     low, high, value, count = illegal.low, illegal.high, illegal.value, illegal.count
-    expected = f"{low} to {high}" if low <= high else "none: the dimension is empty"
+    expected = f"{low} to {high}" if low <= high else "no index: the dimension is empty"
     version = f" in {case.spec.key}" if value < 0 and low == 0 <= high else ""
     more = "" if count == 1 else f" ({count} such values)"
     message = f"{where} is {value}, expected {expected}{version}{more}"
@@ -229,7 +229,7 @@ def _read_axis(spec: OpSpec, axis: "ArrayLike | None") -> tuple[int | None, _For
         if not -(2**63) <= axis < 2**63:
             raise IllegalCase(f"axis is {axis}, expected a number of 64 bits at most", "SCT301")
         return axis, (np.dtype(np.int64), ())
-    array = in_own_dtype(as_array("axis", axis))
+    array = in_native_dtype(as_array("axis", axis))
     if array.shape not in {(), (1,)} and spec.port(Role.AXIS) is None:
         raise UsageError(f"axis has shape {show_numbers(array.shape)}, expected [] or [1]")
     type = from_dtype(array.dtype)
@@ -290,7 +290,7 @@ def _task(
 
 
 def _value(role: Role, form: _Form | None, number: int | None = None) -> Value | None:
-    """Return an input as the rules expect it; `number` is its value if known."""
+    """Return a value with the type and shape of an input, for the rules; `number` is its element if known."""
     if form is None:
         return None
     dtype, shape = form

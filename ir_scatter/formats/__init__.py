@@ -1,6 +1,6 @@
-"""File formats: detects the format of a file, and reads it into a Model.
+"""Detects the format of a model file, and reads the file into a `core.model.Model`.
 
-A new format is one folder here, whose `FORMAT` implements `base.Format`, and one line below.
+A new format needs a folder here, whose `FORMAT` implements `base.Format`, and an entry in `_FOLDERS`.
 """
 
 import os
@@ -28,10 +28,10 @@ _FOLDERS = (
     "openvino",
     "onnx",
 )  # fmt: skip
-"""The folders of all formats; a file that none recognises by content or name counts as the last format."""
+"""The folders of all formats. A file with unknown content and suffix counts as the last format."""
 
 MOST_MODEL = (1 << 31) - 1
-"""Most bytes of a model file: the limit of a protobuf message; weights in other files do not count."""
+"""Limit of bytes of a model file: the limit of a protobuf message. Weights in other files do not count."""
 
 FORMATS: Mapping[str, Format] = {
     format.name: format for format in (import_module(f"{__name__}.{folder}").FORMAT for folder in _FOLDERS)
@@ -39,12 +39,12 @@ FORMATS: Mapping[str, Format] = {
 """All formats, by name."""
 
 _HEAD = 1024
-"""Number of bytes at the beginning of a file that are enough to detect its format."""
+"""Number of bytes at the start of a file that suffice to detect its format."""
 _DEFAULT_OPTIONS = ReadOptions()
 
 
 def detect(path: str, data: bytes) -> str:
-    """Return the format of a file by its content; by its name if no format recognises the content."""
+    """Return the name of a file's format, judged by content, else by suffix."""
     for format in FORMATS.values():
         if format.sniff(data[:_HEAD]):
             return format.name
@@ -53,7 +53,10 @@ def detect(path: str, data: bytes) -> str:
 
 
 def format_of(path: str) -> str:
-    """Return the format of a file without reading more than its head; by its name if it cannot be read."""
+    """Return the name of a file's format after reading only the first bytes.
+
+    If the file cannot be read, its suffix decides.
+    """
     try:
         with open_regular(path) as file:  # a pipe is not opened: its content can be read only once
             return detect(path, file.read(_HEAD))
@@ -69,12 +72,13 @@ def read(
     options: ReadOptions = _DEFAULT_OPTIONS,
     has_folder: bool = False,
 ) -> Model:
-    """Read a model file; without `format` its content decides the format.
+    """Read a model file. Without `format` its content decides the format.
 
-    `data` are bytes that do not come from the file `path`; such a model has files beside it only if
-    `has_folder` is set.
+    `data`, if not None, replaces the content of the file `path`. Set `has_folder` if external weights of
+    such a model may still be read from the folder of `path`.
 
-    Raises: UnreadableModel: the file is damaged or no model; the error has the reason and the place.
+    Raises:
+        UnreadableModel: the file is damaged or not a model. The error has the reason and the place.
     """
     path = expanded(path) if data is None else path
     file_identity = identity(Path(path)) if data is None else None
@@ -83,7 +87,7 @@ def read(
         raise UnreadableModel("empty-file", "the file is empty", Location(path))
     other = other_files.by_content(path, raw)
     if other is not None and not (format and FORMATS[format].sniff(raw[:_HEAD])):
-        raise _other(path, other, raw)
+        raise _error_for_other_file(path, other, raw)
     name = format or detect(path, raw)
     try:
         with collector_paused():
@@ -92,10 +96,10 @@ def read(
     except UnreadableModel as error:
         is_certain = format or FORMATS[name].sniff(raw[:_HEAD])
         file_path = path if data is None else ""
-        mistake = None if is_certain else _mistake(file_path, raw, name, error.defect)
+        mistake = None if is_certain else _suffix_mistake(file_path, raw, name, error.defect)
         other = None if mistake is None and not error.is_model else other_files.by_name(file_path)
         if other is not None and not is_certain:
-            raise _other(path, other, raw) from None
+            raise _error_for_other_file(path, other, raw) from None
         if mistake is not None:
             error = UnreadableModel(error.defect, mistake, Location(path))
             error.help = "pass the .xml or .onnx file, or fix the file extension"
@@ -104,8 +108,11 @@ def read(
         raise
 
 
-def _other(path: str, other: other_files.Named, data: bytes) -> UnreadableModel:
-    """Return the error for a file of another kind; also reported in a folder if it is called a model."""
+def _error_for_other_file(path: str, other: other_files.Advice, data: bytes) -> UnreadableModel:
+    """Return the error for a file that is not a model, such as an archive.
+
+    When a folder is searched for models, the error is reported only if the file has the suffix of a model.
+    """
     is_pointer, is_onnx = is_lfs_pointer(data), path.lower().endswith(FORMATS[ONNX_FORMAT].suffix)
     kind = "not-a-model"
     if is_pointer:
@@ -115,8 +122,8 @@ def _other(path: str, other: other_files.Named, data: bytes) -> UnreadableModel:
     return error
 
 
-def _mistake(path: str, data: bytes, name: str, defect: str) -> str | None:
-    """Return what an unreadable file really is, if its name suggests another format; None if unknown."""
+def _suffix_mistake(path: str, data: bytes, name: str, defect: str) -> str | None:
+    """Return the message for a file whose suffix and content disagree; None if they agree."""
     file, suffix = Path(path), Path(path).suffix.lower()
     if suffix in {".bin", ".data"}:
         models = (file.with_suffix(format.suffix) for format in FORMATS.values())
@@ -133,7 +140,7 @@ def _mistake(path: str, data: bytes, name: str, defect: str) -> str | None:
 
 
 def dataflow_of(model: Model) -> "Dataflow":
-    """Return the dataflow of a model.
+    """Return the dataflow of a model: the producer and the consumers of each value.
 
     Raises:
         UnknownOperator: nested function calls expand to too many graphs.
@@ -144,7 +151,7 @@ def dataflow_of(model: Model) -> "Dataflow":
 def _read_file(path: str) -> bytes:
     """Return the bytes of a model file.
 
-    Raise an error if a killed conversion replaced only some of its files.
+    Raises an error if an interrupted conversion replaced only some of the model's files.
     """
     if not path:
         raise UnreadableModel("unreadable-file", "the path is empty", Location(path))
@@ -165,10 +172,12 @@ def _read_file(path: str) -> bytes:
         message = f"cannot be read: there is not enough memory for its {Path(path).stat().st_size} bytes"
         raise UnreadableModel("unreadable-file", message, Location(path)) from None
     except (OSError, ValueError) as error:
-        reason = (getattr(error, "strerror", None) or str(error)).lower()
+        reason, help = (getattr(error, "strerror", None) or str(error)).lower(), ""
         if isinstance(error, FileNotFoundError | NotADirectoryError):
-            reason = other_files.not_a_path(path) or why_missing(path, SUFFIXES)
+            reason, help = other_files.not_a_path(path) or (why_missing(path, SUFFIXES), "")
         elif isinstance(error, IsADirectoryError):
             first = next(search(path), "")
             reason = "it is a folder, expected a model" + (f", such as {first}" if first else "")
-        raise UnreadableModel("unreadable-file", f"cannot be read: {reason}", Location(path)) from None
+        unreadable = UnreadableModel("unreadable-file", f"cannot be read: {reason}", Location(path))
+        unreadable.help = help
+        raise unreadable from None

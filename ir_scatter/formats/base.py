@@ -1,4 +1,4 @@
-"""The interface of a file format: `Format` hides everything that only one format has."""
+"""The interface of a file format: `Format`, with the types of its arguments and results."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,12 +23,12 @@ ONNX_FORMAT = "onnx"
 
 @dataclass(frozen=True, slots=True)
 class Operators:
-    """Functions that tell a format about operators.
+    """Functions that know the general operators. Callers pass them, since `formats` does not import `ops`.
 
     Attributes:
-        outputs: returns type and shape of the first outputs of a node, from those of its inputs; None for
+        outputs: infers (element type, shape) of a node's first outputs from those of its inputs; None for
             unknown ones.
-        problem: returns why a runtime would refuse the node; None if it would not.
+        problem: returns the reason why a runtime would refuse the node; None if the node is legal.
     """
 
     outputs: Callable[[OperatorUse], Sequence[tuple[ElementType | None, Shape]]]
@@ -37,16 +37,16 @@ class Operators:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """How a model is read.
+    """Options for reading a model.
 
     Attributes:
-        types: the types of nodes that the caller needs; None for all.
-        scatter_types: those of `types` with a single output that has the type and shape of the first input.
-        operators: facts about the other operators of an IR.
-        appended: bytes that the weights of an IR have beyond those in its file.
-        has_folder: False if the bytes came from a stream, so that there are no files beside them.
-        input_shapes: shapes of the model's inputs, by any of their names.
-        shapes: output shapes of nodes that a runtime inferred, by scope of the node.
+        types: the operator types that the caller needs; None for all.
+        scatter_types: the scatter operators among `types`. Their single output is like the first input.
+        operators: functions that know the general operators, for an IR.
+        appended: bytes that follow those of the IR's `.bin`, for a model that is not written yet.
+        has_folder: False if the model came from a stream, so that it has no external files.
+        input_shapes: shapes that replace those of the model's inputs, by any of their names.
+        shapes: output shapes that a runtime inferred, by scope of the node.
     """
 
     types: frozenset[str] | None = None
@@ -60,13 +60,14 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True)
 class FileBeside:
-    """A file of weights that belongs to a model, links resolved.
+    """A weight file of a model, with symbolic links resolved.
 
     Attributes:
         location: the path relative to the folder of the model: "sub/../weights.bin".
         identity: changes if another file replaces this one.
-        size: its number of bytes when the model was read; new bytes are appended after them.
-        problem: the consequence for the model if the file is missing; None if it exists.
+        size: number of bytes when the model was read; new constants are appended at this offset.
+        problem: None if the file exists. For a missing file a sentence about the consequence for the model,
+            or "" if the model does not need the file.
     """
 
     path: Path
@@ -83,16 +84,16 @@ class Written(NamedTuple):
     appended: bytes = b""
     """Bytes to append to a copy of the model's weights."""
     edits: "tuple[Edit, ...]" = ()
-    """The edits of the original text, without its byte order mark; empty for a binary format."""
+    """Edits of the original text, relative to the end of its byte order mark. Empty for a binary format."""
     remark: str = ""
-    """A sentence about any other change that was necessary, "" for none."""
+    """A sentence about changes outside of the patched nodes; "" without such changes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OneInput:
-    """An input of a node to be written: a constant, or a model input declared with a shape.
+    """An input of a node in a new model: a constant, or a model input.
 
-    The shape None means that of the array.
+    `shape` is the declared shape of the model input; None means the shape of the array.
     """
 
     name: str
@@ -108,21 +109,21 @@ class OneInput:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OneNode:
-    """A node with its inputs, to be written into a model of its own, or beside other such nodes.
+    """A node of a new model, with its inputs.
 
     Attributes:
-        opset: the word of an IR or the number of an ONNX model.
-        inputs: in the order of the specification, None for a missing one.
-        element_type: that of the output.
-        shape: that of the output.
-        prefix: the beginning of the names of the node and its output.
-        iterations: in an IR, the number of iterations of a loop whose body holds the node; every iteration
-            has the same inputs. 0 for no loop.
-        before: types of general operators between the first input and the node, which change neither shape
+        opset: "opset3" in an IR, a number in ONNX.
+        inputs: in the order of the specification; None for a missing one.
+        element_type: element type of the output.
+        shape: shape of the output.
+        prefix: prefix of the names of the node and its output.
+        iterations: number of iterations of a Loop around the node, whose inputs do not change between
+            iterations (IR only). 0 means no Loop.
+        before: types of general operators between the first input and the node. They change neither shape
             nor elements.
-        keeps_state: whether the first input is the initial value of a state; the node reads the state, which
-            stays unchanged.
-        in_function: in ONNX, whether the node is in a local function, which is called once.
+        keeps_state: whether the first input initialises a state variable that the node reads and that never
+            changes (ReadValue and Assign in an IR).
+        in_function: whether the node is in a local function with a single call (ONNX only).
     """
 
     type: str
@@ -139,11 +140,11 @@ class OneNode:
 
 
 class NewNodes(NamedTuple):
-    """The nodes that replace a node, in the format's own representation and in order.
+    """The nodes that replace a node, in the format's own representation and in topological order.
 
     Attributes:
-        names: names that the messages introduce; the writer renames those that exist in the model already.
-        gone: outputs that no longer exist; no other node reads them.
+        names: new names in `nodes`. The writer renames those that the model already uses.
+        gone: names of outputs that are removed; no other node reads them.
     """
 
     nodes: Sequence[Any]
@@ -153,65 +154,62 @@ class NewNodes(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class OpsetMove:
-    """A change of a model's opset, and the node replacements for it, by the graph and handle of the node."""
+    """A new opset for a model, and the replacements of nodes for it, by (graph, handle) of the node."""
 
     opset: int
     changes: Mapping[tuple[Any, int], NewNodes]
 
 
 class Format(Protocol):
-    """A file format; `name` identifies it in models and reports, `title` is for sentences."""
+    """A file format. `name` identifies it in models and reports, `title` is its name in sentences."""
 
     name: str
     title: str
     suffix: str
 
     def sniff(self, head: bytes) -> bool:
-        """Return whether a file that begins with these bytes has this format.
-
-        The name of the file does not matter.
-        """
+        """Return whether a file that begins with these bytes has this format."""
 
     def read(self, path: str, data: bytes, options: ReadOptions) -> Model:
-        """Read a model; findings print `path` unchanged.
+        """Read a model. Diagnostics show `path` unchanged.
 
         Raises:
             UnreadableModel: with the reason and the place.
         """
 
     def dataflow(self, model: Model) -> "Dataflow":
-        """Return the dataflow of a model."""
+        """Return the dataflow of a model: the producer and the consumers of each value."""
 
     def write(self, model: Model, patches: "Sequence[Patch]", move: OpsetMove | None = None) -> Written:
-        """Replace nodes in a copy of a model, with at most one patch per node; nothing else changes.
+        """Replace nodes in a copy of a model, with at most one patch for each node.
 
-        `move` changes the opset of the copy, if the format has one for the whole file, and replaces nodes
-        that need it.
+        Everything else is copied unchanged. `move` changes the opset of the whole file and replaces the nodes
+        that need it; an IR has no such opset.
 
         Raises:
             NotEditable: the text of the model cannot be edited safely.
         """
 
     def files_beside(self, model: Model, path: Path) -> "Sequence[FileBeside]":
-        """Return the weight files of a model, with the locations that a copy of it at `path` would use.
+        """Return the weight files of a model, with the locations for a copy of the model at `path`.
 
         Raises:
-            UnreadableModel: a file is outside of the model's folder, or has the same location as another.
+            UnreadableModel: a file is outside of the model's folder, or two files have the same location.
         """
 
     def diff(self, model: Model, patches: "Sequence[Patch]", path: str) -> Iterator[str]:
-        """Yield a readable diff of the lines that patches change, each with its line break.
+        """Yield a diff of the lines that patches change; each line ends with a line break.
 
         Raises:
             NotEditable: the text of the model cannot be edited safely.
         """
 
     def nodes(self, nodes: Sequence[OneNode]) -> Mapping[str, bytes]:
-        """Return the files of a new model of independent nodes; in ONNX these have one opset.
+        """Return the files of a new model of independent nodes, by file suffix; the model file comes first.
 
-        The keys are the suffixes of the files' names, that of the model first.
+        In ONNX all nodes have the same opset.
 
         Raises:
-            NotEditable: a constant has a type that the format lacks.
+            NotEditable: a constant has an element type that the format lacks.
             TypeError: an attribute has a type that the format lacks.
         """

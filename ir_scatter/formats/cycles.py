@@ -1,4 +1,4 @@
-"""Finds cycles in a graph: nodes that depend on themselves."""
+"""Finds cycles in a directed graph."""
 
 from collections.abc import Collection, Hashable, Iterator, Mapping
 from typing import TypeVar

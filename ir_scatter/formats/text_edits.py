@@ -1,4 +1,4 @@
-"""Edits of a text by byte offsets, which leave every other byte unchanged; and their unified diff."""
+"""Edits of a text by byte offsets, which leave every other byte unchanged, and their unified diff."""
 
 import difflib
 import re
@@ -7,7 +7,11 @@ from operator import itemgetter
 from typing import NamedTuple
 
 _LONGEST_INDENT = 256
+"""Limit of bytes of indentation and line break that are examined: a longer one counts as other text."""
+
 _CONTEXT = 3
+"""Lines of context in a diff, as `diff -u` prints."""
+
 _NO_END = "\\ No newline at end of file\n"
 _ESCAPES = str.maketrans({"\n": "\\n", "\t": "\\t", "\r": "\\r", "\\": "\\\\", '"': '\\"'})
 _HEADER = re.compile(r"([-+])(\d+)(,\d+)?")
@@ -24,7 +28,7 @@ class Edit(NamedTuple):
 def apply_edits(data: bytes, edits: Iterable[Edit]) -> bytes:
     """Apply edits, in any order, to a text; they must not overlap.
 
-    Insertions at one offset keep their order, and come before a replacement that begins there.
+    Insertions at the same offset keep their order, and precede a replacement that begins there.
     """
     parts: list[bytes] = []
     position = 0
@@ -46,7 +50,7 @@ def line_lead(data: bytes, start: int) -> bytes:
 
 
 def removal(data: bytes, start: int, end: int) -> Edit:
-    """Return the edit that removes some bytes, and the whole line if it holds nothing else."""
+    """Return the edit that removes some bytes, or the whole line if it contains nothing else."""
     lead, following = line_lead(data, start), data[end : end + _LONGEST_INDENT]
     if lead:
         after = end + len(following) - len(following.lstrip(b" \t"))
@@ -59,8 +63,8 @@ def removal(data: bytes, start: int, end: int) -> Edit:
 def unified_diff(data: bytes, edits: Sequence[Edit], old: str, new: str) -> Iterator[str]:
     """Yield the lines of a unified diff of a text in UTF-8, each with its line break.
 
-    `old` and `new` are the names of the file before and after. Only the regions around edits are compared:
-    a diff of the whole text would cost minutes for a large model.
+    `old` and `new` are the file names before and after. Only the regions around edits are compared: a diff of
+    the whole text would take minutes for a large model.
     """
     regions = _regions(data, edits)
     if regions:
@@ -83,7 +87,7 @@ def unified_diff(data: bytes, edits: Sequence[Edit], old: str, new: str) -> Iter
 
 
 def _file_name(name: str) -> str:
-    r"""Return a file name as the program `patch` expects it: quoted, or followed by a tab, if necessary."""
+    """Return a file name in the syntax of the program `patch`: quoted or followed by a tab, if necessary."""
     if name.startswith('"') or any(character in name for character in "\n\t\r\\"):
         return f'"{name.translate(_ESCAPES)}"'
     return f"{name}\t" if " " in name else name
@@ -95,9 +99,9 @@ def _lines(data: bytes) -> list[str]:
 
 
 def _regions(data: bytes, edits: Sequence[Edit]) -> list[tuple[int, int, list[Edit]]]:
-    """Return the line ranges around edits, with lines of context and their edits.
+    """Return (start, end, edits) of each region around edits, in bytes, including lines of context.
 
-    Touching ranges are joined.
+    Regions that touch are joined.
     """
     regions: list[tuple[int, int, list[Edit]]] = []
     for edit in sorted(edits, key=itemgetter(0, 1)):

@@ -1,6 +1,7 @@
 """Runs the fuzzer: draws inputs for operators, runs them on every runner, and turns failures into findings.
 
-A case is the inputs and attributes of one node (`cases.case`); a round is a set of cases that run together.
+A case is the inputs and attributes of one node (`cases.case`). A round is a set of cases that run together. A
+lot is a group of failures that are explained together (`explain`).
 """
 
 import json
@@ -22,6 +23,7 @@ from ir_scatter.core.errors import UsageError
 from ir_scatter.core.files import read_regular
 from ir_scatter.core.suggestions import did_you_mean
 from ir_scatter.core.temporary import temporary_folder
+from ir_scatter.core.words import counted
 from ir_scatter.formats import FORMATS
 from ir_scatter.fuzz.explain import Explainer, FuzzFinding, Lot
 from ir_scatter.fuzz.rounds import Drawer, FeatureCoverage
@@ -34,27 +36,26 @@ SCHEMA = 1
 _MODEL_SECONDS = 60.0
 """Time limit of a model with all its cases, in seconds."""
 _PATIENCE = 4
-"""Rounds per operator after which new failures are explained even if there are only a few."""
+"""Rounds per operator after which new failures are explained even if they are few."""
 _MOST_PROCESSES, _ROUNDS_AHEAD = 4, 6
-"""Most processes per runner (fewer on machines with fewer processors); rounds that are submitted before
+"""Maximum processes per runner (fewer on machines with fewer processors); rounds that are submitted before
 the oldest one is judged."""
 _DEFAULT_THREADS_EVERY = 4
-"""One in this many models runs on the runtime's default number of threads, which exposes races; the others
+"""One in this many models runs on the runtime's default number of threads, which exposes races. The others
 run on one thread, which is faster for small tensors."""
 _DRAWING_SHARE, _MOST_WAITING_LOTS, _PAUSE_SECONDS = 0.5, 6, 0.05
-"""After this share of the time limit, a runner draws no new cases while this many groups of failures wait
-to be explained. The last number is the pause between checks, in seconds."""
+"""After this share of the time limit, a runner draws no new cases while this many lots wait to be explained.
+The last number is the pause between checks, in seconds."""
 _RESERVED_SHARE = 0.1
-"""Share of the time limit, at the end, in which no new cases are drawn: it is left for explaining
-failures."""
+"""Share of the time limit that is reserved, at the end, for explaining failures: no new cases are drawn."""
 _HURRY_SHARE, _HURRY_SECONDS, _WRITING_SHARE = 0.07, 60.0, 0.06
-"""Share of the time limit, and most seconds, at the end in which failures are explained without shrinking;
-the share of the time limit for writing files."""
+"""At the end failures are explained without shrinking: share of the time limit for this, and maximum in
+seconds. The third number is the share of the time limit for writing files."""
 
 
 @dataclass(frozen=True, slots=True)
 class FuzzPlan:
-    """What a run of the fuzzer draws, and how long.
+    """What a run of the fuzzer draws, and its limits.
 
     Attributes:
         operators: the operator versions to test.
@@ -63,6 +64,7 @@ class FuzzPlan:
         seed: seed of all random decisions.
         values: "any", "plain" or "edge".
         is_illegal: whether each case breaks a rule.
+        is_new_only: whether reports leave out findings that known defects explain.
     """
 
     operators: tuple[OpSpec, ...]
@@ -71,6 +73,7 @@ class FuzzPlan:
     seed: int = 0
     values: str = "any"
     is_illegal: bool = False
+    is_new_only: bool = False
 
 
 class AnswerCounts(NamedTuple):
@@ -79,7 +82,7 @@ class AnswerCounts(NamedTuple):
     Attributes:
         judged: answers that were checked against NumPy.
         not_run: cases without an answer, and cases skipped because they are known to fail.
-        why_not: the most frequent reason if no answer was judged, else "".
+        why_not: the most frequent reason if no answer was judged; otherwise "".
     """
 
     judged: int
@@ -88,11 +91,10 @@ class AnswerCounts(NamedTuple):
 
 
 class Rates:
-    """Judged cases per second of all runners, for each kind of rounds.
+    """Judged cases per second of all runners, for each kind of round.
 
-    The kinds are cases in one model, batches of nodes, and illegal cases.
-
-    The wall time of a runner is divided among the kinds in proportion to the busy time of its processes.
+    The kinds are cases in one model, batches of nodes, and illegal cases. The wall time of a runner is
+    divided among the kinds in proportion to the busy time of its processes.
     """
 
     def __init__(self) -> None:
@@ -100,7 +102,7 @@ class Rates:
         self._passed: dict[str, float] = {}
 
     def count(self, kind: str, runner: str, cases: int, busy: float, passed: float) -> None:
-        """Add judged cases, the busy seconds of the process, and the wall-clock seconds in between."""
+        """Add judged cases, the busy seconds of the process, and the wall-clock seconds that passed."""
         before = self._counts.get((kind, runner), (0, 0.0))
         self._counts[kind, runner] = before[0] + cases, before[1] + busy
         self._passed[runner] = self._passed.get(runner, 0.0) + passed
@@ -151,6 +153,12 @@ class Campaign:
         self._positions = {runner.name: first for runner in runners}
         self._drawn = Condition()
         self._is_stopped = False
+        self.is_interrupted = False
+
+    @property
+    def reported(self) -> list[FuzzFinding]:
+        """The findings of reports: all, or those that no known defect explains."""
+        return [finding for finding in self.findings if not (self.plan.is_new_only and finding.defects)]
 
     @property
     def versions(self) -> dict[str, str]:
@@ -182,7 +190,7 @@ class Campaign:
         }
 
     def _why_not(self, explainer: Explainer) -> str:
-        """Return why no answer of a runner was judged, "" if one was."""
+        """Return the most frequent reason if no answer of a runner was judged; "" if one was."""
         if explainer.judged:
             return ""
         runner = explainer.runner
@@ -196,11 +204,12 @@ class Campaign:
     def __str__(self) -> str:
         """Return the progress in one line."""
         pace = self.cases / max(monotonic() - self.started, 0.1)
-        progress = f"{self.cases} cases, {pace:.0f}/s, {len(self.findings)} findings"
-        return f"{progress}, {len(self.coverage.pairs)} pairs"
+        progress = f"{counted(self.cases, 'case')}, {pace:.0f}/s, {counted(len(self.findings), 'finding')}"
+        waiting = sum(explainer.waiting for explainer in self._explainers)
+        return f"{progress}, {counted(waiting, 'failure')} to examine" if waiting else progress
 
     def run(self) -> Generator[FuzzFinding, None, None]:
-        """Yield findings as they are made, until the time is over or all cases are judged."""
+        """Yield each finding as soon as it is made, until the time is over or all cases are judged."""
         results: SimpleQueue[FuzzFinding | BaseException | None] = SimpleQueue()
         with temporary_folder() as folder:
             # The first workshop learns refusals, so that rounds skip likely ones; the second, for explaining,
@@ -252,7 +261,7 @@ class Campaign:
                         self.findings.append(result)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the report."""
+        """Return the report as JSON."""
         seconds = self._seconds + monotonic() - self.started
         return {
             "schema": SCHEMA,
@@ -268,7 +277,7 @@ class Campaign:
             "answers": {name: counts._asdict() for name, counts in self.answers().items()},
             "rates": self.rates.as_json(),
             "coverage": self.coverage.as_json(),
-            "findings": [finding.as_json() for finding in self.findings],
+            "findings": [finding.as_json() for finding in self.reported],
         }
 
     # One round: cases of one operator that run on every runner that supports it.
@@ -284,9 +293,9 @@ class Campaign:
     def _next(self, runner: Runner) -> "_Round | None":
         """Return the next round (cases to run together) for a runner, or None at the end.
 
-        Runners go at their own pace: a slow one skips whole cycles of operators, and rounds that no runner
-        supports are not drawn. With a given number of cases all runners get the same rounds, so the fastest
-        one waits.
+        Runners proceed at their own pace: a slow one skips whole cycles of operators, and rounds that no
+        runner supports are not drawn. With a given number of cases all runners get the same rounds, so the
+        fastest one waits.
         """
         is_supported, cases = [supports(runner, spec) for spec in self._specs], self.plan.cases
         with self._drawn:
@@ -338,8 +347,8 @@ class Campaign:
         """Run rounds on one runner, submitting some ahead; judge the answers, and explain new failures.
 
         Which cases a round skips depends on the rounds judged when it was submitted. That is always the same
-        number of rounds, so results do not depend on speed. With a time limit, failures are explained in
-        another thread meanwhile; otherwise before the next round is judged.
+        number of rounds, so results do not depend on speed. With a time limit, another thread explains
+        failures in the meantime; otherwise they are explained before the next round is judged.
         """
         tasks, lots = SimpleQueue[_Task | None](), PriorityQueue[Lot]()
         runner, patience, refusals = explainer.runner, _PATIENCE * len(self._specs), Refusals()
@@ -372,7 +381,7 @@ class Campaign:
                     task = waiting.popleft()
                     round, number = task.round, task.round.number
                     answers, busy = task.answers.result()
-                    refusals.learn(task.refusals)
+                    refusals.merge(task.refusals)
                     skipped = explainer.skipped
                     explainer.judge(round.kind, round.cases, answers)
                     judged = len(round.cases) - (explainer.skipped - skipped)
@@ -401,7 +410,7 @@ class Campaign:
 
 
 def _compute(workshop: Workshop, runner: Runner, tasks: "SimpleQueue[_Task | None]") -> None:
-    """Run tasks in one process until the queue ends with None."""
+    """Run tasks from a queue in one process, until the queue returns None."""
     while (task := tasks.get()) is not None:
         started, round = monotonic(), task.round
         try:
@@ -416,7 +425,7 @@ def _explain(
     lots: "PriorityQueue[Lot]",
     results: "SimpleQueue[FuzzFinding | BaseException | None]",
 ) -> None:
-    """Explain groups of failures, the cheapest first, until the program ends."""
+    """Explain lots of failures, the cheapest first, until the program ends."""
     while True:
         lot = lots.get()
         try:
@@ -446,9 +455,9 @@ class _Round:
 
 
 def operators(words: Iterable[str]) -> tuple[OpSpec, ...]:
-    """Return operator versions by name: "ScatterNDUpdate-15" for one, "ScatterNDUpdate" for all.
+    """Return operator versions by name: "ScatterNDUpdate-15" for one, "ScatterNDUpdate" for all versions.
 
-    All operators without names.
+    Without names, return all operators.
 
     Raises:
         UsageError: a name is unknown.
@@ -464,7 +473,7 @@ def operators(words: Iterable[str]) -> tuple[OpSpec, ...]:
 
 
 def read_report(path: Path) -> dict[str, Any]:
-    """Read the report of an earlier run; {} if there is no file.
+    """Read the report of an earlier run; {} if the file does not exist.
 
     Raises:
         UsageError: the file cannot be read, or is not a report.

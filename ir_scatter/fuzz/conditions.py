@@ -1,7 +1,7 @@
 """Learns when cases fail: the shortest conjunctions of predicates that together cover the failures.
 
-The input are features of failing and of passing cases. A beam search, as in rule learners like CN2, looks for
-the conjunction that covers most failures and fewest passing cases with fewest words. The failures that it
+The inputs are features of failing and of passing cases. A beam search, as in rule learners like CN2, looks
+for a conjunction that covers most failures and fewest passing cases with fewest words. The failures that it
 covers are removed, and the search starts again with the rest:
 
     failing   (f32, sum), (f32, sum), (i8, max)     passing   (f32, max), (i8, sum)
@@ -21,34 +21,34 @@ from ir_scatter.core.arrays import Array
 from ir_scatter.fuzz.features import Feature
 
 _MOST_PREDICATES = 3
-"""Most predicates of a condition; longer conditions describe single cases rather than a cause."""
+"""Maximum predicates of a condition; longer conditions describe single cases rather than a cause."""
 _BEAM_WIDTH, _CANDIDATES_PER_STATE = 120, 8
-"""Beam width of the search (conjunctions kept in each step), and predicates tried to extend each of them:
+"""Beam width of the search (conjunctions kept in each step), and predicates tried to extend each of them;
 many of these cover the same cases."""
 _MOST_CONDITIONS = 4
 _COST_OF_PASSING, _COST_OF_WORDS = 3.0, 0.05
-"""Penalties, where one covered failure counts 1: of a covered passing case, and of each word of the
+"""Penalties, where one covered failure scores 1: for a covered passing case, and for each word of the
 condition (as a share of all failures)."""
 _COSTS = {"is": 1.0, "is not": 1.5, "below": 1.2, "above": 1.2}
-"""Cost of a predicate in words, by its relation."""
+"""Cost of a predicate, counted in words, by its relation."""
 _COST_OF_ONE_NUMBER, _COST_OF_ONE_VALUE = 1.8, 0.7
-"""Cost in words of equality with a number, which is rarely the cause, and of each value in a list."""
+"""Cost, in words, of "is NUMBER", which is rarely the cause; and of each value in the list of "in"."""
 _COST_OF_LARGE_NUMBER = 2.5
-"""Cost in words of a comparison with a number above `_GREATEST_NUMBER`, which is rarely the cause."""
+"""Cost, in words, of a comparison with a number above `_GREATEST_NUMBER`, which is rarely the cause."""
 _NEGLIGIBLE_SHARE = 0.03
 """Share of the failures that may stay uncovered."""
 _FEWEST_COVERED, _LEAST_COVERED, _CHANCE = 2, 0.1, 0.01
-"""What a condition must cover to count as found: at least this many failures, and this share of all of them.
+"""Requirements for a condition: minimum number of covered failures, and minimum share of all failures.
 
-The third number is the greatest probability that a conjunction as good exists by chance.
+The third number is the maximum probability that a conjunction as good arises by chance.
 """
 _FEW_VALUES = 12
-"""Most thresholds that are tried for a numeric feature."""
+"""Maximum thresholds that are tried for a numeric feature."""
 _GREATEST_NUMBER, _SIZES = 4, ("elements", "dimension")
-"""Predicates "is 3" are tried for numbers up to the first value; for features with names that begin with
-one of the words only "is 0" and "is 1"."""
+"""Largest number in a predicate "is NUMBER". For features whose names begin with one of the words in
+`_SIZES`, only 0 and 1 are tried."""
 _LONGEST_NAME = 60
-"""Length in characters at which a slug is cut and completed by a hash."""
+"""Characters after which a slug is cut and completed by a hash."""
 
 
 class Predicate(NamedTuple):
@@ -64,7 +64,7 @@ class Predicate(NamedTuple):
     def holds(self, features: Mapping[str, Feature]) -> bool:
         """Return whether the features of a case satisfy this predicate.
 
-        False if the case lacks the feature.
+        False if the case does not have the feature.
         """
         if self.feature not in features:
             return False
@@ -80,7 +80,7 @@ class Predicate(NamedTuple):
 
     @property
     def cost(self) -> float:
-        """The length of the predicate, in words; unlikely causes count more."""
+        """The length of the predicate, in words; unlikely causes cost more."""
         if self.relation == "in":
             return 0.5 + _COST_OF_ONE_VALUE * len(self.value)
         is_number = isinstance(self.value, int) and not isinstance(self.value, bool)
@@ -117,7 +117,7 @@ def _negated(feature: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FailureCondition:
-    """A conjunction of predicates that failing cases satisfy; an empty one is always true."""
+    """A conjunction of predicates that failing cases satisfy; the empty one is always true."""
 
     predicates: tuple[Predicate, ...] = ()
 
@@ -157,15 +157,15 @@ def learn(
     always: Mapping[str, Feature] | None = None,
     purity: float = 0.0,
 ) -> list[FailureCondition]:
-    """Return conditions that together cover the failing cases, the one that covers most first.
+    """Return conditions that together cover the failing cases; the one that covers most comes first.
 
     Args:
         failing: features of failing cases.
-        passing: features of passing cases; without any the only condition is the empty one.
-        most: the largest number of conditions.
-        always: features for which every condition must hold.
-        purity: share of failing cases, among those for which a condition holds, that is required. If it is
-            positive and no conjunction has it, the result is empty.
+        passing: features of passing cases; without any, the only condition is the empty one.
+        most: maximum number of conditions.
+        always: features that must satisfy every condition.
+        purity: minimum share of failing cases among those that satisfy a condition. If it is positive and no
+            conjunction reaches it, the result is empty.
     """
     if not passing:
         return [FailureCondition()]
@@ -192,7 +192,7 @@ def learn(
 def _best_conjunction(
     predicates: Sequence[Predicate], masks: Array, uncovered: Array, is_passing: Array, purity: float
 ) -> tuple[FailureCondition | None, Array]:
-    """Return the best conjunction, None if none is pure enough, and the mask of cases that it covers.
+    """Return the best conjunction and its mask of covered cases; None if no conjunction is pure enough.
 
     The beam keeps the conjunctions with the best F1 score (`quality`), as they can still be extended. The
     winner has the best balance of covered failures, covered passing cases and words (`points`).
@@ -262,7 +262,8 @@ def _candidate_predicates(
 ) -> list[Predicate]:
     """Return the predicates that may separate failing cases from passing ones, the simplest first.
 
-    "is not" is tried for words that no failing case has; if `always` has the feature, for all other words.
+    "is not" is tried for words that no failing case has; if `always` has the feature, for all its other
+    words.
     """
     predicates: list[Predicate] = []
     for name in sorted({name for features in failing for name in features}):

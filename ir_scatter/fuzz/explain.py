@@ -1,11 +1,12 @@
 """Turns the failures of one runner into findings: learns when they happen, and shrinks a case that shows it.
 
-Example:
+A lot is a group of failures with the same operator, symptom and reason. Example:
+
     failures     [2, 3] of f32 sum, [5] of f32 sum, [4, 1] of f32 max, ...: all wrong values
     shrink       [1] of f32 sum still fails
-    learn        "element type is f32 and reduction is sum" holds for it and for most failures
+    learn        "element type is f32 and reduction is sum" is true for it and for most failures
     challenge    fresh cases with both, and with only one of the two, are run; the condition is learned again
-    finding      the condition and the smallest case; failures that it does not explain begin again
+    finding      the condition and the smallest case; the remaining failures start again
 """
 
 import re
@@ -36,34 +37,34 @@ _VARIABLE_PARTS = re.compile(r"\b(?:n\d+_)?node\w*|\bn\d+_\w+|\d+|\b[a-z]\w*\d\b
 """Parts of error messages that vary although the cause is the same: names, types, numbers, shapes and
 words of the model."""
 _RECENT_CASES, _SAMPLES, _RECENT_FAILURES = 400, 64, 60
-"""Sizes of ring buffers: cases with a result per operator, failing and passing samples per finding, failures
+"""Sizes of ring buffers: cases with a result per operator; failing and passing samples per finding; failures
 of one kind that wait to be explained."""
 _FRESH, _VARIED = 150, 200
 """Cases that are run to learn a condition: newly drawn ones, and variations of a failing case."""
 _FEW = 16
-"""Cases that are run instead if each failure costs a process, a model or much memory."""
+"""Number of such cases if each failure costs a process, a model or much memory."""
 _FATAL = frozenset(symptom for symptom in Symptom if symptom.is_fatal)
 """Symptoms that end the process."""
 _COSTLY = frozenset(symptom for symptom in Symptom if symptom.cost > 1)
-"""Symptoms after which the other cases of the same model have to run again."""
+"""Symptoms after which the other cases of the same model must run again."""
 _LEARNING_BUDGET, _SHRINKING_BUDGET = 600, 2400
 """Budgets of one learning and one shrinking step, in the units of `Symptom.cost` rather than seconds, so that
 results do not depend on speed."""
 _SECONDS, _SHARE, _MOST_WAITING = 25.0, 0.2, 3
 """Limits of each step if the campaign has a time limit: seconds, and share of the remaining time. Both are
-divided by 1 + the number of waiting lots (groups of failures), of which at most `_MOST_WAITING` count."""
+divided by 1 + the number of waiting lots, of which at most `_MOST_WAITING` count."""
 _SAMPLE_EVERY, _NOTED_PER_FORM = 16, 8
-"""Of the cases that a known crash or refusal explains, one in `_SAMPLE_EVERY` is run. Of the cases of one
-model with the same symptom, `_NOTED_PER_FORM` are kept to learn from."""
+"""Of the cases that a known crash or refusal explains, one in `_SAMPLE_EVERY` runs. Of the cases of one model
+with the same symptom, `_NOTED_PER_FORM` are kept to learn from."""
 _REPETITIONS, _CONFIRMATIONS = 16, 2
-"""Runs of a case to see whether its result changes; attempts to reproduce a failure. The latter is also
-the number of fresh processes in which the smallest case runs (twice as many if they disagree)."""
+"""Runs of a case to detect changing results; attempts to reproduce a failure. The latter is also the number
+of fresh processes in which the smallest case runs (twice as many if they disagree)."""
 _CONDITIONS, _CHALLENGE_ROUNDS, _CHALLENGE_CANDIDATES = 6, 4, 400
-"""Maximum conditions per lot (group of failures); maximum attempts to disprove a condition; newly drawn
-cases per predicate among which a disproving one is searched."""
+"""Maximum conditions per lot; maximum attempts to disprove a condition; newly drawn cases per predicate that
+are searched for one that may disprove it."""
 _PENALTY = 20
-"""Rounds by which the explanation of a group of crashes is postponed, as crashes cost most to explain.
-Each finding that the group may duplicate adds twice as many."""
+"""Rounds by which the explanation of a lot of crashes is postponed, as crashes cost most to explain. Each
+finding that the lot may duplicate adds twice as many."""
 _DUE_FAILURES, _DUE_COSTLY_FAILURES = 20, 6
 """New failures of one kind after which they are explained; fewer if each costs a process or a model."""
 _FAST_BATCH = 0.5
@@ -71,14 +72,14 @@ _FAST_BATCH = 0.5
 _PATIENCE = 0.08
 """Share of the time limit after which new failures are explained, however few they are."""
 _SAME_DEFECT = 0.8
-"""A condition that is true for this share of the samples of a finding describes the same defect."""
+"""A condition that is true for at least this share of a finding's samples describes the same defect."""
 _PURE, _STILL_PURE, _FEWEST_COUNTERS = 0.95, 0.9, 4
-"""Required purity (share of failing cases among the cases that satisfy a condition): when a condition is
-learned, and later. Below the latter it is learned again, once there are `_FEWEST_COUNTERS` passing
-cases that satisfy it, and then twice as many each time."""
+"""Required purity (share of failing cases among the cases that satisfy a condition): for a learned condition,
+and later. Below the latter it is learned again, as soon as `_FEWEST_COUNTERS` passing cases satisfy it; after
+that, each time their number has doubled."""
 _PASSING_PER_CRASH = 10
 """If passing / failing cases exceed this for the condition of a known crash or hang, the condition is too
-wide: all its cases are run then, instead of a sample."""
+wide: then all its cases run, instead of a sample."""
 
 _RIGHT, _NOT_RUN = "right", "not run"
 
@@ -167,7 +168,7 @@ class FuzzFinding:
     def outlier(self) -> str:
         """The name of the runner if at least two other runners ran the case and all of them are right.
 
-        Else "".
+        Otherwise "".
         """
         run = [summary for summary in self.others.values() if not summary.startswith(_NOT_RUN)]
         return self.runner if len(run) > 1 and set(run) == {_RIGHT} else ""
@@ -210,7 +211,7 @@ class FuzzFinding:
 
     @classmethod
     def from_json(cls, saved: Mapping[str, Any]) -> "FuzzFinding":
-        """Return the finding that `as_json` wrote; it has no case."""
+        """Read a finding that `as_json` wrote; it has no case."""
         return cls(
             saved["signature"], saved["runner"], saved["operator"], Symptom(saved["symptom"]),
             FailureCondition.from_json(saved["predicates"]), saved["failing"], saved["passing"], None,
@@ -227,7 +228,7 @@ _Key = tuple[str, Symptom, str]
 
 
 class Explainer:
-    """Assigns the failures of one runner to known findings, and makes new findings from the others."""
+    """Assigns the failures of one runner to findings, and makes new findings from the others."""
 
     def __init__(
         self,
@@ -270,23 +271,26 @@ class Explainer:
 
     @property
     def unexplained(self) -> int:
-        """Failures that were not examined, for lack of time or because of an interrupt."""
+        """Number of failures that were not examined, for lack of time or after an interrupt."""
         return self._unexplained
 
+    @property
+    def waiting(self) -> int:
+        """The number of failures that are not explained yet."""
+        lots = sum(len(lot.failing) + len(lot.large_failing) for lot in [*self._open])
+        return lots + sum(map(len, [*self._failures.values()]))
+
     def give_up(self) -> None:
-        """End the run: count all failures that are not yet explained as unexplained."""
+        """End the run: count all remaining failures as unexplained."""
         with self._lock:
-            waiting = sum(map(len, self._failures.values()))
-            self._unexplained += waiting + sum(
-                len(lot.failing) + len(lot.large_failing) for lot in self._open
-            )
+            self._unexplained += self.waiting
             self._failures.clear()
             self._open.clear()
 
     def select(self, cases: Sequence[Case]) -> list[Case]:
         """Return the cases to run.
 
-        Of those that a known crash, hang or refusal would explain, only a sample.
+        Of the cases that a known crash, hang or refusal would explain, only a sample runs.
         """
         selected = list(cases)
         costly = [
@@ -325,7 +329,7 @@ class Explainer:
     def _note(self, case: Case, judgement: Judgement, *, is_alike: bool) -> None:
         """Count a judged case in the findings that concern it, and keep it as a sample to learn from.
 
-        With `is_alike` at most a few cases of the same model and symptom are kept.
+        With `is_alike`, at most a few cases of the same model and symptom are kept.
         """
         self._noted += 1
         if not judgement.is_run:
@@ -363,7 +367,7 @@ class Explainer:
             _keep_recent(failures, (case, judgement._replace(got=None)), self._noted, _RECENT_FAILURES)
 
     def due(self, round: int, patience: int, *, is_last: bool) -> "list[Lot]":
-        """Return groups of unexplained failures that are large or old enough to be explained now.
+        """Return lots of unexplained failures that are large or old enough to be explained now.
 
         Args:
             round: the number of the current round.
@@ -392,10 +396,10 @@ class Explainer:
         return lots
 
     def explain(self, lot: "Lot", waiting: int = 0) -> Iterator[FuzzFinding]:
-        """Yield findings, each with its own condition, until their conditions cover all failures of a group.
+        """Yield findings, each with its own condition, until their conditions cover all failures of a lot.
 
-        Each finding starts from a smallest case: its condition holds for that case and for most failures, so
-        that it contains nothing but what the fault needs. `waiting` lots share the remaining time.
+        Each finding starts from a smallest case. Its condition is true for that case and for most failures,
+        so that it contains only what the fault needs. `waiting` lots share the remaining time.
         """
         self._waiting.discard((lot.operator, lot.symptom, lot.reason))
         self._share = _SHARE / (1 + min(waiting, _MOST_WAITING))
@@ -417,7 +421,7 @@ class Explainer:
     def _explain_hastily(self, lot: "Lot") -> Iterator[FuzzFinding]:
         """Yield findings without shrinking, in the last seconds of a run: the smallest reproducible failures.
 
-        Their conditions are learned from the known cases, without challenging.
+        Their conditions are learned from existing cases, and not challenged.
         """
         lot.failing.sort(key=lambda pair: size(pair[0]))
         for _ in range(_CONDITIONS):
@@ -462,7 +466,7 @@ class Explainer:
                 yield finding
 
     def _drop_explained(self, lot: "Lot") -> bool:
-        """Remove the failures of a group that newer findings explain; return whether any remain."""
+        """Remove the failures of a lot that newer findings explain; return whether any remain."""
         unexplained = list[tuple[Case, Judgement]]()
         for case, judgement in lot.failing:
             findings, features = self._findings_about(lot), features_of(case)
@@ -485,8 +489,8 @@ class Explainer:
     ) -> FuzzFinding | None:
         """Return a new finding, or None after merging the failures into an existing one.
 
-        A pure condition replaces that of an existing finding whose samples it covers; one that is not pure
-        is merged into an unexplained finding.
+        A pure condition replaces that of an existing finding whose samples it covers. Failures with an impure
+        condition are merged into an unexplained finding.
         """
         covered_failures = list(filter(condition.holds, lot.features()))
         lot.failing = [pair for pair in lot.failing if not condition.holds(features_of(pair[0]))]
@@ -558,7 +562,7 @@ class Explainer:
                 finding.tried = 0
 
     def _counterexamples(self, symptom: Symptom, operator: str, broken: str) -> list[Mapping[str, Feature]]:
-        """Return the features of recent cases of an operator that disprove a symptom.
+        """Return the features of recent cases of an operator that are evidence against a symptom.
 
         `broken` is the broken rule, if any.
         """
@@ -571,7 +575,7 @@ class Explainer:
         return counterexamples
 
     def _learn_condition(self, lot: "Lot", simplest: Case) -> tuple[FailureCondition, bool]:
-        """Learn the condition for most failures of a group, and test it with cases drawn to disprove it.
+        """Learn the condition for most failures of a lot, and test it with cases drawn to disprove it.
 
         Return the condition, and whether it is pure: nearly all cases that satisfy it fail.
         """
@@ -605,10 +609,10 @@ class Explainer:
     def _fresh_cases(
         self, case: Case, seed_word: str, count: int, predicates: Sequence[Predicate] = ()
     ) -> Iterator[Case]:
-        """Yield newly drawn cases of the operator of a case, with types that the predicates allow.
+        """Yield newly drawn cases of a case's operator, with types that the predicates allow.
 
-        Fresh cases break the same rule as an illegal case. If a case has dynamic shapes, so has every second
-        fresh one.
+        Fresh cases break the same rule as an illegal case. If the case has dynamic shapes, every second fresh
+        case has them too.
         """
         for number in range(count):
             if case.broken is not None:
@@ -641,7 +645,7 @@ class Explainer:
         return chosen
 
     def _run(self, lot: "Lot", cases: Iterable[Case]) -> None:
-        """Run cases, and add the results to a group: passing cases, and failures that no finding explains."""
+        """Run cases, and add to a lot the passing ones and the failures that no finding explains."""
         findings, budget, remaining = self._findings_about(lot), self._budget(_LEARNING_BUDGET), iter(cases)
         is_slow = lot.is_costly or self.is_illegal  # bisecting a large batch may take long
         most = lot.at_once
@@ -668,7 +672,7 @@ class Explainer:
                     lot.failing.append((case, judgement._replace(got=None)))
 
     def _findings_about(self, lot: "Lot") -> list[FuzzFinding]:
-        """Return the findings with the same operator and symptom as a group of failures."""
+        """Return the findings with the operator and symptom of a lot."""
         of_operator = [finding for finding in self.findings if finding.operator == lot.operator]
         return [finding for finding in of_operator if lot.symptom in {finding.symptom, *finding.also}]
 
@@ -701,12 +705,11 @@ class Explainer:
         return _judge(self.runner, case, answers[0], repeats)
 
     def _shrink_first(self, lot: "Lot") -> tuple[Case, Judgement, Counter[str]] | None:
-        """Shrink the first failure of a group.
+        """Shrink the first failure of a lot.
 
-        Return the smallest case, its judgement, and its outcomes in fresh processes.
-
-        None if the failure cannot be reproduced. If all fresh processes agree on another symptom, the
-        judgement is theirs; if all are right, only a process damaged by other cases fails.
+        Return the smallest case, its judgement, and its outcomes in fresh processes. None if the failure
+        cannot be reproduced. If all fresh processes agree on another symptom, the judgement is theirs; if all
+        are right, only a process damaged by other cases fails.
         """
         findings, budget = self._findings_about(lot), self._budget(_SHRINKING_BUDGET)
         is_alone = is_costly = self.is_illegal or lot.is_costly
@@ -765,15 +768,13 @@ class Explainer:
         )
 
     def _outcomes_elsewhere(self, case: Case) -> dict[str, str]:
-        """Return the outcome of a case on every other runner, by name of the runner."""
+        """Return the outcome of a case on every other runner, by runner name."""
         return {
             runner.name: self._outcome(runner, case) for runner in self.others if supports(runner, case.spec)
         }
 
     def _outcomes_of_twins(self, case: Case) -> dict[str, str]:
-        """Run changed copies (twins) of a legal case on the same runner.
-
-        Return the outcomes by name of the change.
+        """Run changed copies (twins) of a legal case on the same runner; return outcomes by change.
 
         The output of a twin follows from that of the original, see `cases.twins`.
         """
@@ -804,7 +805,7 @@ def _judge(runner: Runner, case: Case, answer: Streamed, repeats: Sequence[Array
 
 @dataclass(slots=True)
 class _Budget:
-    """The cost units that are left for running cases, and the time limit on the monotonic clock."""
+    """The remaining cost units for running cases, and the time limit on the monotonic clock."""
 
     remaining: int
     until: float
@@ -826,7 +827,7 @@ class Lot:
         operator, symptom, reason: common to all failures; see `_reason_of`.
         round: the number of the round in which the lot became due.
         failing: the failures.
-        passing: features of cases that disprove the symptom.
+        passing: features of cases that are evidence against the symptom.
     """
 
     operator: str
@@ -845,7 +846,7 @@ class Lot:
     def __lt__(self, other: "Lot") -> bool:
         """Order lots by age, the oldest first.
 
-        Crashes and possible duplicates of findings count as younger.
+        Crashes, and possible duplicates of findings, count as younger.
         """
         return self._turn < other._turn
 
@@ -855,12 +856,12 @@ class Lot:
 
     @property
     def is_costly(self) -> bool:
-        """Whether each failure costs a process or a refused model."""
+        """Whether each failure ends a process, or lets a model fail (`_COSTLY`)."""
         return self.symptom in _COSTLY
 
     @property
     def at_once(self) -> int:
-        """The number of cases to run in one batch: few if they are large, to save memory."""
+        """Number of cases to run in one batch: few if they are large, to save memory."""
         return _FEW if any(case.within.elements for case, _ in self.failing) else NODES
 
     def features(self) -> list[Mapping[str, Feature]]:
@@ -873,7 +874,7 @@ class Lot:
 
 
 def _keep_recent(recent: list[_T], item: _T, count: int, most: int) -> None:
-    """Append to a ring buffer of at most `most` items; `count` counts all items so far."""
+    """Append to a ring buffer of at most `most` items; `count` is the number of all items so far."""
     if len(recent) < most:
         recent.append(item)
     else:
@@ -900,7 +901,7 @@ def _is_explained_by(findings: Iterable[FuzzFinding], features: Mapping[str, Any
 
 
 def _reason_of(case: Case, judgement: Judgement) -> str:
-    """Return why a case failed: the broken rule, or the message of a refusal without variable parts.
+    """Return the reason of a failure: the broken rule, or the message of a refusal without variable parts.
 
     "" for any other failure.
     """

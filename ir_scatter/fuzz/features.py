@@ -45,7 +45,7 @@ def _all_features(case: Case) -> Mapping[str, Feature]:
 
 
 def _recompute_in(case: Case, type: type[Any]) -> Array:
-    """Return the output that a case has if data and updates are computed in another type."""
+    """Return the output of a case if data and updates were computed in another type."""
     operation = case.operation()
     with np.errstate(all="ignore"):
         data, updates = operation.data.astype(type), operation.updates.astype(type)
@@ -53,7 +53,7 @@ def _recompute_in(case: Case, type: type[Any]) -> Array:
 
 
 def input_features(case: Case) -> dict[str, Feature]:
-    """Return the features of inputs and attributes; the names are parts of sentences: "rank of data"."""
+    """Return the features of inputs and attributes; their names are phrases: "rank of data"."""
     spec, data, updates, axis = case.spec, case.data, case.updates, case.axis_from_front
     features: dict[str, Feature] = {
         "element type": case.element_type.name,
@@ -132,7 +132,7 @@ def _range_features(case: Case) -> dict[str, Feature]:
 
 
 def value_features(arrays: Sequence[Array], subject: str = "a value") -> dict[str, Feature]:
-    """Return which special values arrays contain: NaN, numbers that f16 cannot represent, and the like."""
+    """Return which special values arrays contain: NaN, numbers that f16 cannot represent, and so on."""
     features: dict[str, Feature] = {}
     flat = [array.reshape(-1) for array in arrays]
     number_kind = kind(flat[0])

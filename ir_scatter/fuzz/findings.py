@@ -1,9 +1,8 @@
-"""Writes findings to folders: model, inputs, expected outputs, a program that reproduces it, a bug report."""
+"""Writes a finding to a folder: model, inputs, expected outputs, a reproducing program, a bug report."""
 
 import json
 import os
 import platform
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -28,11 +27,14 @@ from ir_scatter.runners import find_or_none
 from ir_scatter.runners.base import ISSUE_FORM, Runner, plain_name
 
 RECORD = "finding.json"
-"""File name of the JSON record of a finding; written last, so that a folder with it is complete."""
+"""File name of a finding's JSON record; written last, so that a folder with this file is complete."""
 CASE = "case.json"
-"""File name of the JSON with the facts about the case that the program `repro.py` needs; `replay` reads
-it."""
+"""File name of the JSON with the facts about a case that `repro.py` and `replay` need."""
 _PROGRAM = Path(__file__).with_name("repro.py.txt")
+_SHORT_PROGRAM, _JUDGE = "repro_{}.py.txt", Path(__file__).with_name("repro_judge.py.txt")
+"""Program for one runtime that has the common element types only, and the part that all share."""
+_MOST_VALUES = 20
+"""Values of an array that a bug report shows; files beside it contain all."""
 _RAW_DTYPES = {1: "u1", 2: "u2", 4: "u4", 8: "u8"}
 
 
@@ -58,7 +60,8 @@ def write_finding(finding: FuzzFinding, folder: Path, versions: Mapping[str, str
         model = f"model{next(iter(files))}"
         about, needs = _about_case(finding, model, feeds)
         (place / CASE).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
-        (place / "repro.py").write_text(program_text(about, finding.signature, needs), encoding="utf-8")
+        program = _short_program(finding, about, needs) or program_text(about, finding.signature, needs)
+        (place / "repro.py").write_text(program, encoding="utf-8")
         (place / "report.md").write_text(_report(finding, model, versions), encoding="utf-8")
         finding.path = str(place)
         write_whole(place / RECORD, json.dumps(finding.as_json()))
@@ -74,8 +77,9 @@ def write_whole(path: Path, text: str) -> None:
 def expected_arrays(case: Case) -> dict[str, Array]:
     """Return the expected outputs of a case, in types that NumPy reads without extensions.
 
-    The arrays are `expected`; `limit`, the largest error of each element; `candidates`, all legal values if
-    elements are unspecified; and `decoded`, the value of each code of an element type that NumPy lacks.
+    The arrays are `expected`; `limit`, the maximum error of each element; `candidates`, all legal values if
+    elements are unspecified; and `decoded`, the value of each bit pattern of an element type that NumPy
+    lacks.
     """
     arrays: dict[str, Array] = {}
     row, numpy_type = case.element_type, dtype(case.element_type)
@@ -110,14 +114,14 @@ def _widened(array: Array, row: ElementType) -> Array:
 
 
 def _storable(array: Array) -> Array:
-    """Return an array that NumPy can store; elements of types that it lacks are stored as their codes."""
+    """Return an array that NumPy can store; types that it lacks are stored as bit patterns."""
     if array.dtype.kind in "OU":
         return array.astype(np.str_)
     return array if array.dtype.isbuiltin == 1 else array.view(_RAW_DTYPES[array.dtype.itemsize])
 
 
 def about_type(row: ElementType) -> dict[str, Any]:
-    """Return the facts about an element type that the program `repro.py` needs."""
+    """Return the facts about an element type that `repro.py` needs."""
     numpy_type = dtype(row)
     is_native = numpy_type is not None and numpy_type.isbuiltin == 1 and row.kind != "string"
     return {
@@ -129,7 +133,7 @@ def about_type(row: ElementType) -> dict[str, Any]:
 
 
 def _about_case(finding: FuzzFinding, model: str, feeds: Mapping[str, Array]) -> tuple[dict[str, Any], str]:
-    """Return the facts about a case that the program `repro.py` needs, and the packages that it imports."""
+    """Return the facts about a case that `repro.py` needs, and the packages that it imports."""
     case = finding.case
     assert case is not None
     package, _, device = finding.runner.rpartition("/")[2].partition(":")
@@ -160,21 +164,51 @@ def _about_case(finding: FuzzFinding, model: str, feeds: Mapping[str, Array]) ->
 
 
 def _runner_of(finding: FuzzFinding) -> Runner | None:
-    """Return the runner of a finding on this machine; None if the name is unknown here."""
+    """Return the runner of a finding on this machine; None if its name is unknown here."""
     return find_or_none(plain_name(finding.runner.rpartition("/")[2]))
 
 
 def program_text(about: Mapping[str, Any], title: str, needs: str) -> str:
     """Return the text of `repro.py`, which runs the model in its folder.
 
-    JSON inside never contains three quotes.
+    The text contains JSON, which never contains three quotes.
     """
     text = _PROGRAM.read_text(encoding="utf-8").replace("@TITLE@", title).replace("@NEEDS@", needs)
     return text.replace("@ABOUT@", json.dumps(about, indent=1, ensure_ascii=True))
 
 
+def _short_program(finding: FuzzFinding, about: Mapping[str, Any], needs: str) -> str:
+    """Return a program that fits a screen, "" for cases that need the long one.
+
+    It feeds and compares arrays as NumPy has them, and expects one result.
+    """
+    case, runner = finding.case, _runner_of(finding)
+    assert case is not None
+    path = Path(__file__).with_name(_SHORT_PROGRAM.format(about["runtime"]))
+    is_plain_runner = runner is not None and not runner.emulates and not runner.leaves_to and path.exists()
+    types = [*(input["type"] for input in about["inputs"].values()), about["output"]]
+    is_common = all(type["numpy"] for type in types) and case.shapes == "static" and about["is_steady"]
+    if not is_plain_runner or not is_common or finding.symptom is Symptom.HUNG:
+        return ""
+    if case.broken is None and reference(case).contested.any():
+        return ""
+    text = path.read_text(encoding="utf-8").replace("@JUDGE@", _JUDGE.read_text(encoding="utf-8").rstrip())
+    parts = {
+        "TITLE": finding.signature,
+        "NEEDS": needs,
+        "DEVICE": about["device"],
+        "MODEL": about["model"],
+        "ILLEGAL": str(about["is_illegal"]),
+        "SENTENCE": ascii(about["sentence"]),
+        "DOCUMENT": ascii(f"specification: {about['document']}"),
+    }
+    for name, part in parts.items():
+        text = text.replace(f"@{name}@", part)
+    return text
+
+
 def _report(finding: FuzzFinding, model: str, versions: Mapping[str, str]) -> str:
-    """Return the text of a bug report, under the headings that the runtime's project asks for."""
+    """Return the text of a bug report, with the headings that the runtime's project requests."""
     case = finding.case
     assert case is not None
     package, _, device = finding.runner.rpartition("/")[2].partition(":")
@@ -228,7 +262,7 @@ def _report(finding: FuzzFinding, model: str, versions: Mapping[str, str]) -> st
         "### Other runtimes on this case",
         "",
         *other_outcomes,
-        *([f"- {finding.outlier} stands alone"] if finding.outlier else []),
+        *([f"- only {finding.outlier} is wrong"] if finding.outlier else []),
         "",
         "### This runtime on equivalent cases",
         "",
@@ -258,7 +292,7 @@ def _report(finding: FuzzFinding, model: str, versions: Mapping[str, str]) -> st
 
 
 def _regression(finding: FuzzFinding, version: str) -> list[str]:
-    """Return lines that say whether measured earlier releases were right, with the history of each defect."""
+    """Return lines that say whether measured earlier releases were right, with each defect's history."""
     regressions = [is_regression(code, finding.runner, version) for code in finding.defects]
     if not finding.defects:
         return ["Not known: no known defect matches. Run `repro.py` with other releases."]
@@ -278,6 +312,8 @@ def type_name(array: Array) -> str:
 
 
 def _on_one_line(array: Array) -> str:
-    """Return an array as one line of text."""
-    with np.printoptions(threshold=64, linewidth=sys.maxsize):
-        return " ".join(str(array.tolist() if array.size <= 64 else array).split())
+    """Return an array as one line of text: nested lists, or its first values if there are many."""
+    if array.size <= _MOST_VALUES:
+        return " ".join(str(array.tolist()).split())
+    first = ", ".join(" ".join(str(value).split()) for value in array.reshape(-1)[:_MOST_VALUES].tolist())
+    return f"{first}, ... ({array.size} values in all)"

@@ -1,4 +1,4 @@
-"""Prepares and runs the fuzzer as a user requested it, and writes findings to a folder."""
+"""Prepares and runs the fuzzer for a user's request, and writes findings to a folder."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from typing import Any
 
 from ir_scatter.core.errors import UsageError, explained
 from ir_scatter.core.files import read_regular
-from ir_scatter.core.parameters import Parameter
+from ir_scatter.core.parameters import Invocation, Parameter
 from ir_scatter.fuzz.campaign import Campaign, FuzzPlan, operators, read_report
 from ir_scatter.fuzz.explain import FuzzFinding
 from ir_scatter.fuzz.findings import RECORD, write_finding
@@ -19,7 +19,7 @@ from ir_scatter.runners.base import Runner
 
 REPORT, PAGE = "fuzz.json", "index.html"
 MARK = b'<p class="brand">ir-scatter fuzz</p>'
-"""Bytes by which a page that fuzz wrote is recognised, before it is replaced."""
+"""Bytes that identify a page written by fuzz, before it is replaced."""
 _VALUES = ("any", "plain", "edge")
 
 
@@ -29,13 +29,14 @@ class UnavailableRunner(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class FuzzRequest:
-    """A request of a user; see `FuzzPlan` for the other attributes.
+    """A user's request; see `FuzzPlan` for the other attributes.
 
     Attributes:
         on: names of runners; empty for all that run here.
-        folder: the folder for findings; None writes nothing.
+        folder: the folder for findings; None to write nothing.
         resume: whether to continue from the report in the folder.
-        overwrite: whether to replace a page in the folder that fuzz did not write.
+        overwrite: whether a page in the folder that fuzz did not write may be replaced.
+        new_only: whether to leave out findings that known defects explain.
     """
 
     on: Sequence[str] = ()
@@ -48,13 +49,14 @@ class FuzzRequest:
     folder: Path | None = None
     resume: bool = False
     overwrite: bool = False
+    new_only: bool = False
 
 
 DEFAULT_SECONDS = 60.0
 
 
 def prepare(request: FuzzRequest, directory: Directory = HERE) -> Campaign:
-    """Return a campaign that is ready to run; the directory resolves the names of its runners.
+    """Return a campaign that is ready to run; `directory` resolves the names of its runners.
 
     Raises:
         UsageError: the request is contradictory, or names an unknown runner or operator.
@@ -78,12 +80,20 @@ def prepare(request: FuzzRequest, directory: Directory = HERE) -> Campaign:
         with explained(request.folder, "made"):
             request.folder.mkdir(parents=True, exist_ok=True)
     seconds = request.seconds if request.seconds is not None or request.cases is not None else DEFAULT_SECONDS
-    plan = FuzzPlan(rows, seconds, request.cases, request.seed, request.values, is_illegal=request.illegal)
+    plan = FuzzPlan(
+        rows,
+        seconds,
+        request.cases,
+        request.seed,
+        request.values,
+        is_illegal=request.illegal,
+        is_new_only=request.new_only,
+    )
     return Campaign(plan, runners, earlier)
 
 
 def _demand_own_page(path: Path) -> None:
-    """Check that a page that will be replaced was written by fuzz.
+    """Check that fuzz wrote the page that will be replaced.
 
     Raises:
         UsageError: another program wrote it.
@@ -97,7 +107,7 @@ def _demand_own_page(path: Path) -> None:
 
 
 def earlier_report(folder: Path) -> dict[str, Any]:
-    """Return the report of an earlier run, including findings that it wrote before it was killed.
+    """Return the report of an earlier run, with all findings that it wrote, even if it was killed.
 
     Raises:
         UsageError: the file is damaged, or is not a report.
@@ -131,12 +141,12 @@ def _available(names: Sequence[str], directory: Directory) -> list[Runner]:
         elif names:
             raise UnavailableRunner(f"{runner.name} cannot run here: {availability.why_not}")
     if not runners:
-        raise UnavailableRunner("no runtime can run here; `ir-scatter devices` says why")
+        raise UnavailableRunner(f"no runtime can run here; `{Invocation('devices', {})}` says why")
     return list(runners.values())
 
 
 def run(request: FuzzRequest, campaign: Campaign) -> Generator[FuzzFinding, None, None]:
-    """Yield findings during the run, each already written to the requested folder.
+    """Yield findings during the run; each is already in the requested folder.
 
     Raises:
         CannotWrite: a finding cannot be written.
@@ -144,11 +154,13 @@ def run(request: FuzzRequest, campaign: Campaign) -> Generator[FuzzFinding, None
     try:
         with closing(campaign.run()) as findings:
             for finding in findings:
+                if finding not in campaign.reported:
+                    continue
                 if request.folder is not None:
                     write_finding(finding, request.folder, campaign.versions)
                 yield finding
     finally:
-        for finding in campaign.findings:
+        for finding in campaign.reported:
             # write it again: its counts have grown since
             if finding.case is not None and request.folder is not None:
                 write_finding(finding, request.folder, campaign.versions)

@@ -1,4 +1,4 @@
-"""Matches findings with known defects, and tells since which release a defect exists."""
+"""Matches findings with known defects, and reports since which release a defect exists."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -28,11 +28,11 @@ def known_defects(
 ) -> tuple[str, ...]:
     """Return the codes of the known defects that explain the symptom of a runner on a case.
 
-    Defects that the release (or, if not measured, the latest measured one before it) was measured to get
-    right are excluded. Refusals are explained by refusals only; other symptoms by all others, as an
-    out-of-bounds write may cause a wrong value, a varying one or a crash. A defect that depends on values
-    counts, unless the values of the case rule it out. `inferences` is the number of consecutive runs of the
-    model without a reset of its states.
+    A defect is excluded if it was measured to be absent from the release; for an unmeasured release, the
+    latest measured one before it counts. Refusals are explained by refusals only; other symptoms by all
+    others, as an out-of-bounds write may cause a wrong value, a changing one or a crash. A defect that
+    depends on values counts unless the values of the case rule it out. `inferences` is the number of
+    consecutive runs of the model without a reset of its states.
     """
     target = Target(plain_name(runner.rpartition("/")[2]), release)
     is_refused = symptom is Symptom.REFUSED
@@ -74,7 +74,7 @@ def _is_present(defect: Defect, target: Target, meeting: Meeting) -> bool:
 
 
 def _may_explain(defect: Defect, case: Case) -> bool:
-    """Return whether the case breaks a rule, or the defect has a legal probe."""
+    """Return whether the defect can occur: the case breaks a rule, or the defect has a legal probe."""
     return case.broken is not None or any(not probe.breaks for probe in defect.probes)
 
 
@@ -108,13 +108,14 @@ def _meetings_of_node(
 def defect_history(code: str, runner: str) -> str:
     """Describe the measured releases: "DEV105 ...: right in 2023.1.0, wrong in 2024.1.0 to 2026.4.1"."""
     spans = [
-        f"{result} in {_release_span(releases)}" for result, releases in _results_by_release(code, runner)
+        f"{by_code()[code].word_of(result)} in {_release_span(releases)}"
+        for result, releases in _results_by_release(code, runner)
     ]
     return f"{code} {by_code()[code].name}: " + (", ".join(spans) or "not measured")
 
 
 def is_regression(code: str, runner: str, release: str) -> bool | None:
-    """Return whether a measured earlier release was right; None if no earlier one was measured."""
+    """Return whether an earlier measured release was right; None if no earlier one was measured."""
     earlier = [
         result
         for result, releases in _results_by_release(code, runner)
@@ -134,7 +135,7 @@ def _results_by_release(code: str, runner: str) -> list[tuple[Result, list[str]]
 
 
 def _rows_of(runner: str) -> list[Row]:
-    """Return the measurements of a runner, or of the emulator of its device if it has none."""
+    """Return the measurements of a runner; without any, those of the emulator of its device."""
     rows = [row for row in history() if row.runner == runner]
     return rows or [row for row in history() if row.runner == runners.emulator(runner)]
 

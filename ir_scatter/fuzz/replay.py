@@ -1,8 +1,8 @@
 """Runs the findings of a folder again.
 
 A folder may come from a bug report, so it is treated as data: its scripts are not run. The stored model runs
-on the stored inputs in a fresh copy of `repro.py.txt`, which compares the outputs with the stored expected
-values and tolerances.
+on the stored inputs, in a new copy of the program template `repro.py.txt`. The program compares the outputs
+with the stored expected values and tolerances.
 """
 
 import json
@@ -34,9 +34,8 @@ _SCRIPT = "repro.py"
 _MODEL_FILES = {"model.xml": ("model.xml", "model.bin"), "model.onnx": ("model.onnx",)}
 _ARRAYS = ("inputs.npz", "expected.npz")
 _ABOUT_PATTERN = re.compile(r'^ABOUT = json\.loads\(r"""(.*?)"""\)$', re.MULTILINE | re.DOTALL)
-"""Pattern of the facts about a case in `repro.py`, for folders that older releases wrote without `CASE`;
-its match is read as JSON.
-"""
+"""Finds the JSON facts about a case in a `repro.py`, for folders of older releases, which have no file
+`CASE`."""
 _MOST_DIMENSIONS = 64
 
 
@@ -49,11 +48,11 @@ class ReplayOutcome(NamedTuple):
 
 
 class _Unusable(Exception):
-    """A finding cannot be run; the message says why."""
+    """Error: a finding cannot be run; the message is the reason."""
 
 
 def replay(folder: Path, *, run_scripts: bool = False) -> Iterator[ReplayOutcome]:
-    """Run the smallest case of every finding of a folder again.
+    """Run the smallest case of every finding in a folder again.
 
     Args:
         folder: the folder of a campaign, with its report.
@@ -147,7 +146,7 @@ def _read_stored(folder: Path, name: str) -> bytes:
 
 
 def _write_program(folder: Path, copy: Path, signature: str, runner: str, record: Mapping[str, Any]) -> Path:
-    """Copy the model and arrays of a finding, and write a fresh program beside them."""
+    """Copy the model and arrays of a finding to `copy`, and write a new program beside them."""
     model = next((name for name in _MODEL_FILES if os.path.lexists(folder / name)), "")
     if not model:
         raise _Unusable(f"it has no model, expected {' or '.join(_MODEL_FILES)}")
@@ -156,7 +155,7 @@ def _write_program(folder: Path, copy: Path, signature: str, runner: str, record
         about = _facts(folder, model, runner, record)
         is_illegal = about["is_illegal"]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise _Unusable(f"{CASE} or {_SCRIPT} does not say what its inputs are") from None
+        raise _Unusable(f"{CASE} or {_SCRIPT} does not describe its inputs") from None
     for name in (*_MODEL_FILES[model], *_ARRAYS):
         if name == "model.bin" and not os.path.lexists(folder / name):
             continue  # a model without constants
@@ -177,7 +176,7 @@ def _refuse_external_weights(model: Path) -> None:
     except UnreadableModel as error:
         raise _Unusable(f"the model cannot be read: {error.message}") from None
     if not is_alone:
-        raise _Unusable("the model has weights in other files, which are not followed")
+        raise _Unusable("the model has weights in other files, which are never read here")
 
 
 def _facts(folder: Path, model: str, runner: str, record: Mapping[str, Any]) -> dict[str, Any]:

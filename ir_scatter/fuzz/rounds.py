@@ -18,19 +18,19 @@ from ir_scatter.fuzz.features import Feature
 from ir_scatter.ops.spec import OpSpec, Role
 
 _FORM_CANDIDATES, _BATCH_CANDIDATES = 6, 3
-"""Random forms (see the module) from which the one with most new feature pairs is chosen: for a round of
-one form, and for each case of a batch."""
+"""Random forms (see the module) among which the one with most new feature pairs is chosen: for a round of one
+form, and for each case of a batch."""
 _SHAPES_PER_FORM, _CASES_PER_SHAPE = 64, 4
 """Shapes per form, and cases per shape. A runtime prepares for each new shape; compiling a model takes as
 long as running 200 cases."""
 _REPEATED_CASES, _TWIN_EVERY = 4, 4
-"""How many cases of a form are run twice; in a batch, one in how many cases is a twin: a changed copy of
+"""Number of cases of a form that run twice; in a batch, one in this many cases is a twin: a changed copy of
 the previous case whose output follows from that of the original."""
 _ILLEGAL_CASES, _VALUE_RULE_WEIGHT, _MOST_TRIES = 24, 4, 60
-"""Illegal cases per round; how much likelier a rule about values is chosen than another rule; most
-attempts to draw a case."""
+"""Illegal cases per round; weight of a rule about values in the random choice, where other rules have 1;
+maximum attempts to draw a case."""
 _LARGE_EVERY, _LARGE_REPETITIONS = 6, 16
-"""One form in this many gets large data, and its cases are run this often, to expose races."""
+"""One form in this many gets large data, and its cases run this often, to expose races."""
 _BATCH_LIMITS = Limits(ranks=8, shapes=(*["static"] * 6, "dynamic", "bounded"), loops=True)
 _FORM_LIMITS = Limits(ranks=8, constants=False, shapes=("dynamic", "bounded"))
 _LARGE_LIMITS = Limits(ranks=8, constants=False, shapes=("dynamic",), elements=1 << 15)
@@ -39,14 +39,14 @@ _ILLEGAL_LIMITS = Limits(shapes=("static", "static", "dynamic"), values="plain")
 
 @dataclass(slots=True)
 class FeatureCoverage:
-    """Counts how often each value of a feature was drawn, and remembers drawn pairs of values."""
+    """Counts how often each value of a feature was drawn, and remembers pairs of values drawn together."""
 
     values: dict[str, Counter[str]] = field(default_factory=dict)
     pairs: set[int] = field(default_factory=set)
     _numbers: dict[tuple[str, str, Feature], int] = field(default_factory=dict)
 
     def new_pairs(self, operator: str, features: Mapping[str, Feature]) -> int:
-        """Return how many pairs of these features have not been drawn together before."""
+        """Return how many pairs of these features have never been drawn together."""
         return len(self._pairs(operator, features) - self.pairs)
 
     def count(self, operator: str, features: Mapping[str, Feature], cases: int) -> None:
@@ -91,7 +91,7 @@ def form_features(form: Form) -> dict[str, Feature]:
 
 @dataclass(frozen=True, slots=True)
 class Drawer:
-    """Draws the cases of rounds; they depend only on the seed, the number of the round and the coverage."""
+    """Draws the cases of rounds; they only depend on the seed, the number of the round and the coverage."""
 
     seed: int
     values: str
@@ -100,7 +100,7 @@ class Drawer:
     def forms(self, spec: OpSpec, number: int) -> list[Case]:
         """Draw cases that share one form, to run in one model with dynamic dimensions.
 
-        The first cases are repeated, to see whether their results change.
+        The first cases are repeated, to detect changing results.
         """
         is_large = self._seed(f"large {number}") % _LARGE_EVERY == 0
         limits = replace(_LARGE_LIMITS if is_large else _FORM_LIMITS, values=self.values)
@@ -119,9 +119,8 @@ class Drawer:
     def batch(self, spec: OpSpec, number: int, count: int) -> list[Case]:
         """Draw cases of many forms, to run as separate nodes of one model.
 
-        Some are twins of the previous case.
-
-        A twin is a changed copy of a case whose output follows from that of the original, see `cases.twins`.
+        Some are twins: changed copies of the previous case, whose output follows from that of the original
+        (`cases.twins`).
         """
         names, cases, limits = cycle(TWINS), list[Case](), replace(_BATCH_LIMITS, values=self.values)
         for position in range(count):
@@ -153,14 +152,14 @@ class Drawer:
         return cases
 
     def illegal_case(self, spec: OpSpec, seed_word: str, way: str) -> Case | None:
-        """Draw a case that breaks a rule; None if the rule cannot be broken in the drawn case."""
+        """Draw a case that breaks a rule; None if the drawn case cannot break it."""
         draws = Draws(self._seed(seed_word))
         return break_case(draws, draw_case(draws, draw_form(draws, spec, _ILLEGAL_LIMITS)), way)
 
     def case(
         self, spec: OpSpec, seed_word: str, predicates: Sequence[Predicate] = (), *, is_dynamic: bool = False
     ) -> Case:
-        """Draw a case with types and a reduction that predicates allow, if there are any."""
+        """Draw a case with types and a reduction that all predicates allow."""
         limits = replace(_FORM_LIMITS if is_dynamic else _BATCH_LIMITS, values=self.values)
         of_data, of_indices = (
             [row.name for row in types_of(spec, role)] for role in (Role.DATA, Role.INDICES)
@@ -212,8 +211,7 @@ def _allowed(feature: str, values: Sequence[str], predicates: Sequence[Predicate
 def redraw(case: Case, decisions: Sequence[int], seed: int | None = None) -> Case | None:
     """Draw a case again with changed random decisions; None if no such case exists.
 
-    That is so if the rule that the case breaks cannot be broken with these decisions, or its twin is
-    impossible.
+    With some decisions the rule that the case breaks cannot be broken, or its twin is impossible.
     """
     draws = Draws(seed, decisions)
     drawn: Case | None = draw_case(draws, draw_form(draws, case.spec, case.within))
@@ -227,7 +225,7 @@ def redraw(case: Case, decisions: Sequence[int], seed: int | None = None) -> Cas
 
 
 def variations(case: Case, count: int) -> Iterator[Case]:
-    """Yield variations of a case: one random decision is changed, or all from some position on."""
+    """Yield variations of a case: one random decision is changed, or all after some position."""
     random, decisions = Draws(len(case.decisions)), case.decisions
     for number in range(count):
         position = random.below(len(decisions))

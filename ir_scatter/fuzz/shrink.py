@@ -1,7 +1,7 @@
-"""Shrinks a failing case: removes and reduces decisions, then simplifies numbers.
+"""Shrinks a failing case: removes and reduces random decisions, then simplifies numbers.
 
-Decisions are reduced like the choice sequences of Hypothesis. Most attempts do not fail, so they are run in
-batches:
+A case is drawn from a sequence of random decisions, which are reduced like the choice sequences of
+Hypothesis. Most attempts do not fail, so they are run in batches:
 
     decisions   3 0 7 5 2       fails
     in halves   0 0 7 5 2, 7 5 2, ...    zeroed or removed, then quarters, single decisions
@@ -21,7 +21,7 @@ from ir_scatter.core.arrays import Array, kind
 from ir_scatter.fuzz.rounds import redraw
 
 _BATCH = 48
-"""Attempts that are run together."""
+"""Attempts that run together."""
 _EMPTY_SIZE = 12
 """An empty case counts as this many elements when sizes are compared."""
 
@@ -38,7 +38,7 @@ def shrink(
         case: the case to start with.
         shows: returns for each case of a list whether it shows the failure.
         is_over: returns whether to stop; the simplest case so far is then the result.
-        at_once: the number of cases that are run together.
+        at_once: number of cases that run together.
     """
     seen = {case.decisions}
 
@@ -99,9 +99,9 @@ def _reduced(decisions: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
 
 
 def _plainer(case: Case) -> Iterator[Case]:
-    """Yield a copy of the case with simple numbers instead of random ones.
+    """Yield copies of the case with simple numbers instead of random ones.
 
-    Data 1, 2, 3, updates 10, 20, 30.
+    For example data 1, 2, 3 and updates 10, 20, 30.
     """
     for role, array, step in (("data", case.data, 1), ("updates", case.updates, 10)):
         plain = _counting(array, step)
@@ -119,7 +119,7 @@ def _plainer(case: Case) -> Iterator[Case]:
 def _counting(array: Array, step: int) -> Array | None:
     """Return an array of the same shape with step, 2 * step, 3 * step, ....
 
-    None if its type cannot hold them.
+    None if its type cannot represent them.
     """
     if kind(array) not in {"float", "signed", "unsigned"}:
         return None

@@ -1,4 +1,9 @@
-"""The constraints that one node puts on the values and shapes of its inputs, given the sizes of one run."""
+"""Finds which values each input of a node may have in one run, for the search of legal inputs.
+
+A *run* computes the model once on drawn inputs of fixed sizes. A *target* is one index of a scatter node: a
+single coordinate, or a tuple of coordinates for ScatterND. A *lane* is a set of targets that can overlap:
+with ScatterElements each line along the axis is a lane of its own.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -41,16 +46,16 @@ _Size = TypeVar("_Size")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InputUse:
-    """One use of an integer input as positions or sizes: n targets, each of k coordinates with a legal range.
+    """One use of an input as positions or sizes: n targets, each of k coordinates with a legal range.
 
     Example: indices [[0, 3], [5, 1]] of ScatterNDUpdate are n = 2 targets of k = 2 coordinates.
 
     Attributes:
         name: the scope of the node.
-        terms: [n, k], the model input element that each coordinate is computed from, see `Terms`.
+        terms: [n, k], which element of which model input each coordinate is computed from, see `Terms`.
         values: [n, k], the coordinates of this run.
         lows, highs: [k], inclusive bounds of the coordinates.
-        lanes: [n], a group number for each target; targets of different groups never overlap.
+        lanes: [n], the lane number of each target; targets of different lanes never overlap.
         shape: the shape of the array.
         is_legal: whether all coordinates of this run are legal.
         is_unique: whether the targets of a lane must differ.
@@ -83,10 +88,7 @@ class InputUse:
 
     @property
     def room(self) -> int:
-        """The number of possible different targets in a lane.
-
-        The product of the sizes of the legal ranges.
-        """
+        """The number of different legal targets in a lane: the product of the sizes of the legal ranges."""
         sizes: list[int] = (self.highs - self.lows + 1).tolist()
         return min(prod(max(size, 0) for size in sizes), _FARTHEST)
 
@@ -96,7 +98,7 @@ class InputUse:
 
     @property
     def is_crowded(self) -> bool:
-        """Whether the targets of a lane must differ, but there are fewer legal targets than needed."""
+        """Whether targets must differ, but a lane has more of them than legal positions."""
         return self.is_unique and self.lane_size > self.room
 
     @property
@@ -108,7 +110,7 @@ class InputUse:
 
     @property
     def has_terms(self) -> bool:
-        """Whether some coordinate is computed from a model input, so that new inputs can change it."""
+        """Whether new model inputs can change some coordinate."""
         return bool((self.terms != NO_TERM).any())
 
     def describe(self) -> str:
@@ -118,12 +120,18 @@ class InputUse:
         return f"positions between {self.values.min()} and {self.values.max()}, expected {spans}"
 
     def beyond(self) -> Pairs:
-        """Return (size, needed size) for each dimension that the coordinates of this run exceed."""
+        """Return (size, needed size) for each dimension that the coordinates of this run exceed.
+
+        Example: coordinates 0 and 7 in a dimension of size 5 give (5, 8).
+        """
         pairs = zip(self.highs.tolist(), self.values.max(axis=0, initial=0).tolist(), strict=True)
         return [(high + 1, most + 1) for high, most in pairs if most > high]
 
     def repair(self, array: Array) -> Array:
-        """Return an array of coordinates with the lowest legal value in place of each illegal one."""
+        """Return the coordinates in the shape and type of `array`, without illegal values.
+
+        The lowest legal value replaces each illegal one.
+        """
         highest = np.maximum(self.highs, self.lows)
         values = np.where(_is_within(self.values, self.least, highest), self.values, self.lows)
         return values.reshape(array.shape).astype(array.dtype)
@@ -132,7 +140,7 @@ class InputUse:
 class NodeInRun:
     """A node and its inputs in one run of the model.
 
-    Arrays are None for omitted inputs and unknown shapes.
+    `arrays` holds None for an omitted input, and for one of unknown shape.
     """
 
     def __init__(
@@ -159,17 +167,14 @@ class NodeInRun:
         return None if cell is None else cell.shape
 
     def size(self, port: int, axis: int | None) -> int | None:
-        """Return the size of an input's dimension, or its smallest size if `axis` is None.
-
-        None if unknown.
-        """
+        """Return the size of an input's dimension, the smallest one without an axis; None if unknown."""
         shape = self.shape(port)
         if not shape:
             return None
         return min(_known_sizes(shape)) if axis is None else _size_at(shape, axis)
 
     def numbers(self, port: int | None) -> list[int] | None:
-        """Return an integer input as a list; None if it is unknown or too long."""
+        """Return the elements of an integer input as a list; None if they are unknown or too many."""
         cell = self.cell(port)
         array = None if cell is None or port is None else self.arrays[port]
         if cell is None or array is None or (cell.is_opaque and cell.terms is None):
@@ -193,7 +198,7 @@ class NodeInRun:
         return ShapeCase(shapes, self.numbers, self.step.node.attributes)
 
     def floats(self, port: int) -> list[float] | None:
-        """Return a floating-point input as a list; None if it is omitted, unknown or too long."""
+        """Return the elements of a float input as a list; None if they are omitted, unknown or too many."""
         cell = self.cell(port)
         array = None if cell is None else self.arrays[port]
         if array is None or cell is None or cell.is_opaque or kind(array) != "float":
@@ -201,16 +206,17 @@ class NodeInRun:
         return array.astype(np.float64).reshape(-1).tolist() if 0 < array.size <= _MOST_NUMBERS else None
 
     def output_shapes(self) -> list[tuple[int, ...] | None] | None:
-        """Return the shapes of the first outputs, None for unknown ones.
+        """Compute the shapes of the first outputs from the input shapes; None for unknown ones.
 
-        Raise ShapesDiffer if inputs do not fit.
+        Raises:
+            ShapesDiffer: the input shapes do not fit each other.
         """
         node = self.step.node
         return shapes_of_outputs(node.domain, node.type, self.shape_case, self.floats)
 
     @cached_property
     def declared(self) -> list[Shape]:
-        """The output shapes that the model declares; symbols are replaced by their sizes in this run."""
+        """The output shapes that the model declares, with the sizes of this run in place of symbols."""
 
         def size(dim: Dim) -> Dim:
             symbol = dim.symbol if isinstance(dim, Bounds) else None
@@ -241,10 +247,7 @@ class NodeInRun:
                 )
 
     def size_conflicts(self) -> tuple[Pairs, Pairs]:
-        """Return two lists.
-
-        Pairs of sizes that should be equal, and pairs (size, larger size that is needed).
-        """
+        """Return the pairs of sizes that should be equal, and pairs (size, needed larger size)."""
         if isinstance(self.step.work, Lookup):
             return _size_conflicts_of_scatter(self, self.step.work)
         try:
@@ -257,9 +260,8 @@ class NodeInRun:
 def uses_of(node: NodeInRun) -> Iterator[tuple[int, InputUse]]:
     """Yield (port, use) for each input of a node that holds positions or sizes.
 
-    Inputs with inconsistent shapes are left out, as the node will refuse them. So are constant positions,
-    which
-    no input can change: the node itself checks them.
+    Inputs of inconsistent shapes are omitted: the node itself reports them. Constant positions are omitted
+    too, as no drawn input changes them.
     """
     if isinstance(node.step.work, Lookup):
         yield from _scatter_uses(node, node.step.work)
@@ -296,7 +298,10 @@ def _general_use(step: Step, constraint: Constraint, cell: TracedCell, ranges: P
 
 
 def _reached_sizes(indices: Array | None, size: int | None) -> Iterator[tuple[int, int]]:
-    """Yield (size, needed size) for positions in a dimension: positions [0, 7] in size 5 yield (5, 8)."""
+    """Yield the size of a dimension and the size that positions in it need.
+
+    Example: positions [0, 7] in size 5 yield (5, 8).
+    """
     if size is not None and indices is not None and indices.size and indices.dtype.kind in "iu":
         yield size, max(int(indices.max()) + 1, -int(indices.min()))
 
@@ -328,9 +333,9 @@ def _scatter_uses(node: NodeInRun, lookup: Lookup) -> Iterator[tuple[int, InputU
 
 
 def _span_of_axes(axes: Sequence[int], axis: int) -> tuple[int, int]:
-    """Return (lowest, highest) axis to draw from.
+    """Return a range (lowest, highest) of axes to draw from.
 
-    All of `axes` if they are consecutive, otherwise a single one.
+    It has all of `axes` if they are consecutive, otherwise a single one: `axis`, if possible.
     """
     if axes[-1] - axes[0] + 1 == len(axes):
         return axes[0], axes[-1]
@@ -339,9 +344,9 @@ def _span_of_axes(axes: Sequence[int], axis: int) -> tuple[int, int]:
 
 
 def _fitting_axes(node: NodeInRun, scatter: ScatterNode, lookup: Lookup, rank: int) -> list[int]:
-    """Return the axes for which the shapes of this run fit, or else the declared shapes.
+    """Return the axes with which the input shapes fit each other; all axes if none does.
 
-    If none fits, all axes.
+    The shapes of this run are tried first, then the declared ones.
     """
     of_run = {role: cell.shape for role, cell in by_role(lookup, node.cells).items()}
     ports = by_role(lookup, node.step.node.inputs)
@@ -366,7 +371,7 @@ def _demands_equal_lanes(conditions: Conditions) -> bool:
 
 
 def _axis_of(scatter: ScatterNode, operands: Mapping[Role, Array]) -> int | None:
-    """Return the axis of a scatter node, maybe negative; None if it is unknown or the operator has none."""
+    """Return the axis of a scatter node, negative ones unchanged; None if unknown or without an axis."""
     source = scatter.spec.axis
     if source is not None and source.attribute is not None:
         number = scatter.attribute(source.attribute)
@@ -470,9 +475,10 @@ def shape_ties(
     spec: OpSpec, data: Sequence[_Size], indices: Sequence[_Size], updates: Sequence[_Size], axis: int,
     depth: int, *, are_indices_equal: bool = False,
 ) -> tuple[list[tuple[_Size, _Size]], list[tuple[_Size, _Size]]]:  # fmt: skip
-    """Return pairs of dimensions that must be equal, and pairs (smaller or equal, larger).
+    """Return the pairs of dimensions that must be equal, and pairs (dimension, its upper bound).
 
-    For example, ScatterElementsUpdate needs updates of the shape of indices.
+    The dimensions are those of a scatter node's inputs. They may be sizes or any other labels, which the
+    pairs then contain. Example: ScatterElementsUpdate needs updates of the shape of indices.
     """
     updates_shape, pairs = [*indices], list(zip(indices, data, strict=False))
     equal, most = list[tuple[_Size, _Size]](), list[tuple[_Size, _Size]]()
@@ -503,7 +509,7 @@ def _holds_numbers(array: Array) -> bool:
 
 
 def columns(array: Array, depth: int) -> Array:
-    """Reshape an array to rows of `depth` int64 values; values too large for int64 become -1."""
+    """Reshape an array to int64 rows of `depth` elements; values too large for int64 become -1."""
     if array.dtype.kind == "f":
         wide = array.astype(np.float64)
         array = np.where(np.abs(wide) < 2.0**62, wide, -1)
@@ -520,7 +526,7 @@ def _size_at(shape: Sequence[Dim], axis: int) -> int | None:
 
 
 def _known_sizes(shape: Shape) -> list[int]:
-    """Return the sizes of the dimensions of a shape, with 1 for unknown ones."""
+    # Unknown dimensions count as 1: every position 0 is legal in them.
     return [dim if isinstance(dim, int) else 1 for dim in shape or ()]
 
 
@@ -531,7 +537,10 @@ _ON_AXIS = {Meaning.POSITION, Meaning.COUNT, Meaning.SIZE, Meaning.KEPT, Meaning
 def _range_of_number(
     constraint: Constraint, meaning: Meaning, old: int | None, new: int | None
 ) -> tuple[int, int]:
-    """Return the legal range of a number (a slice start, say) for its dimension before and after the node."""
+    """Return the legal range of one number, such as the start of a slice.
+
+    `old` and `new` are the sizes of its dimension before and after the node, None if unknown.
+    """
     size, exact, free = old or 1, new, (constraint.low, constraint.high)
     match meaning:
         case Meaning.POSITION | Meaning.COORDINATES:
@@ -562,11 +571,9 @@ def _range_of_number(
 
 
 def _ranges_of_input(constraint: Constraint, node: NodeInRun, cell: TracedCell) -> Pairs | None:
-    """Return the range of numbers for an input: a single one for all elements, or one per column.
+    """Return the ranges of an input's numbers: one for all elements or one per column; None without limits.
 
-    None if free.
-
-    Numbers out of the range are illegal or useless.
+    A number out of its range is illegal or useless.
     """
     assert cell.array is not None
     array, of, count, shape = cell.array, constraint.of, cell.array.size, node.shape(constraint.of)
@@ -628,7 +635,7 @@ def _exact_ranges(numbers: Sequence[int]) -> Pairs:
 def _old_and_new(
     constraint: Constraint, node: NodeInRun, indices: tuple[int, ...], count: int
 ) -> list[tuple[int | None, int | None]]:
-    """Return for each number the size of its dimension before and after the node, None where unknown."""
+    """Return, for each number, the size of its dimension before and after the node; None for unknown ones."""
     shape, attributes = node.shape(constraint.of), node.step.node.attributes
     if constraint.meaning in _ON_AXIS:
         axis = node.axis(constraint.axis)
@@ -658,7 +665,7 @@ def _old_and_new(
 
 
 def _fitting_dimensions(constraint: Constraint, node: NodeInRun, rank: int) -> list[int]:
-    """Return the axes for which outputs have their declared shapes, and constant positions are in range."""
+    """Return the axes with which outputs get their declared shapes, and constant positions are in range."""
     port, axes = constraint.port, list[int]()
     original, array = node.arrays[port], node.arrays[port]
     assert array is not None
@@ -689,9 +696,9 @@ def _fitting_dimensions(constraint: Constraint, node: NodeInRun, rank: int) -> l
 
 
 def _ranges_of_dimensions(constraint: Constraint, node: NodeInRun, count: int) -> Pairs | None:
-    """Return ranges for distinct axes, such as those of Squeeze.
+    """Return ranges for distinct axes, such as those that Squeeze removes.
 
-    If the output shape is known, they are those that the output adds or removes.
+    A known output shape determines the axes; otherwise each of them may be any dimension.
     """
     before, after = node.shape(constraint.of), node.output
     is_new = constraint.meaning is Meaning.NEW_DIMENSION
@@ -708,7 +715,7 @@ def _ranges_of_dimensions(constraint: Constraint, node: NodeInRun, count: int) -
 
 
 def _new_shape(constraint: Constraint, node: NodeInRun, cell: TracedCell) -> list[int]:
-    """Return the target shape of a Reshape: constant dimensions stay, one free dimension gets the rest."""
+    """Return a target shape for Reshape: constant dimensions stay, the last free one gets the rest."""
     assert cell.array is not None
     count, sizes = cell.array.size, _known_sizes(node.shape(constraint.of))
     if is_static(node.output) and len(node.output or ()) == count:

@@ -1,7 +1,7 @@
-"""Draws further inputs so that every branch and loop body of interest runs, and that indices repeat.
+"""Draws further inputs, so that every branch and loop body of interest runs, and that indices repeat.
 
-Conditions and trip counts decide which bodies run. The inputs that they depend on are set to values that were
-not tried yet: both booleans, and numbers on both sides of the constants in comparisons.
+Conditions and trip counts decide which bodies run. The inputs that they depend on get values that were not
+tried yet: both booleans, and numbers on both sides of the constants in comparisons.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -48,12 +48,12 @@ DrawCase = Callable[..., Drawn]
 
 @dataclass(slots=True, eq=False)
 class Coverage:
-    """Cases that were added, and what no case covers.
+    """The additional cases, and the conditions that no case covers.
 
     Attributes:
-        cases: the added cases.
-        never: bodies that cannot run, whatever the inputs are.
-        not_tried: remarks on conditions that no case tried, under which a difference may occur.
+        cases: the additional cases.
+        never: bodies that run for no input at all.
+        not_tried: remarks on conditions that no case tried, so that a difference under them stays unseen.
         unspecified: scatter nodes without a reduction whose indices repeat in no case.
     """
 
@@ -73,14 +73,14 @@ class OptionalBody:
 
     @property
     def name(self) -> str:
-        """The name for a sentence: "branch if:else_branch"."""
+        """The name for messages: "branch if:else_branch"."""
         return f"{'branch' if self.is_branch else 'body'} {self.scope.rstrip('/')}"
 
 
 def optional_bodies(model: Sketch, *, has_scatter: bool) -> list[OptionalBody]:
     """Return the bodies that may not run; with `has_scatter`, only those that contain a scatter node.
 
-    Scatter nodes in functions that the body calls count; those in an inner body count for that body.
+    A function that the body calls belongs to the body; a body nested in it does not.
     """
 
     def holds(plan: Plan) -> bool:
@@ -103,17 +103,17 @@ def optional_bodies(model: Sketch, *, has_scatter: bool) -> list[OptionalBody]:
 
 
 def draw_further(draw: DrawCase, drawn: Sequence[Drawn], bodies: Collection[Body], seed: int) -> Coverage:
-    """Draw cases that run bodies which have not run yet, and a case with repeated indices.
+    """Draw cases for the bodies that have not run yet, and a case with repeated indices.
 
-    The latter is drawn only if one of two models allows repeated indices and the other does not. The draws
-    use the seeds `seed`, `seed` + 1, ...
+    Repeated indices are drawn only if one of two models allows them and the other does not. The draws use the
+    seeds `seed`, `seed` + 1, ...
     """
     coverage = Coverage()
     runs = [case.run for case in drawn if case.run is not None]
     missing = dict.fromkeys(bodies)
     for run in runs:
-        _remove(missing, run)
-    coverage.never = _excluded(missing, runs)
+        _remove_entered(missing, run)
+    coverage.never = _never_entered(missing, runs)
     for body in coverage.never:
         del missing[body]
     draws = 0
@@ -126,7 +126,7 @@ def draw_further(draw: DrawCase, drawn: Sequence[Drawn], bodies: Collection[Body
         with suppress(NoInputs):
             case = draw(seed + len(coverage.cases), fixed=fixed)
             assert case.run is not None
-            if not case.run.is_legal or not _remove(missing, case.run):
+            if not case.run.is_legal or not _remove_entered(missing, case.run):
                 continue
             coverage.cases.append(case)
             runs.append(case.run)
@@ -134,7 +134,7 @@ def draw_further(draw: DrawCase, drawn: Sequence[Drawn], bodies: Collection[Body
     plain = [name for name in drawn[0].plain if all(name in case.plain for case in (*drawn, *coverage.cases))]
     if plain:
         coverage.not_tried.append(f"edge values of {listed(plain)} were not tried")
-    if any(len(run.uses_of_models) == 2 and _are_forbidden_once(run) for run in runs):
+    if any(len(run.uses_of_models) == 2 and _differ_on_repeats(run) for run in runs):
         with suppress(NoInputs):
             case = draw(seed + len(coverage.cases), may_repeat=True)
             assert case.run is not None
@@ -144,21 +144,21 @@ def draw_further(draw: DrawCase, drawn: Sequence[Drawn], bodies: Collection[Body
                 return coverage
         coverage.not_tried.append(REPEATED)
         return coverage
-    uses = [use for run in runs for use in run.uses if _is_of_targets(use) and use.is_unique]
+    uses = [use for run in runs for use in run.uses if _can_repeat(use) and use.is_unique]
     coverage.unspecified = list(dict.fromkeys(use.name for use in uses if not use.has_repeats))
     return coverage
 
 
 def are_repeats_untried(drawn: Run, actual: Run) -> bool:
-    """Return whether only one of two models allows repeated indices, and the actual inputs contain none.
+    """Return whether just one of two models allows repeated indices, and the actual inputs contain none.
 
-    `drawn` is a run of the same shapes on drawn inputs: it knows which inputs the indices are computed from.
+    `drawn` is a run on drawn inputs of the same shapes; it shows which inputs the indices are computed from.
     """
-    is_between = len(drawn.uses_of_models) == 2 and _are_forbidden_once(drawn)
+    is_between = len(drawn.uses_of_models) == 2 and _differ_on_repeats(drawn)
     return is_between and not any(use.has_repeats for use in actual.uses if use.is_scatter)
 
 
-def _remove(missing: dict[Body, None], run: Run) -> bool:
+def _remove_entered(missing: dict[Body, None], run: Run) -> bool:
     """Remove the bodies that ran from `missing`; return whether there were any."""
     entered = [body for body in missing if body in run.entered]
     for body in entered:
@@ -166,8 +166,8 @@ def _remove(missing: dict[Body, None], run: Run) -> bool:
     return bool(entered)
 
 
-def _excluded(missing: Collection[Body], runs: Sequence[Run]) -> set[Body]:
-    """Return the missing bodies that constants keep from running, and the bodies inside them."""
+def _never_entered(missing: Collection[Body], runs: Sequence[Run]) -> set[Body]:
+    """Return the missing bodies that never run because of constants, and the bodies nested in them."""
     controlled = {body for run in runs for body in run.controls}
     uncertain = {body for run in runs for body in run.unsure}
     input_dependent = {body for run in runs for body, inputs in run.controls.items() if inputs}
@@ -180,16 +180,16 @@ def _excluded(missing: Collection[Body], runs: Sequence[Run]) -> set[Body]:
 
 
 def _candidates(missing: Collection[Body], runs: Sequence[Run], seed: int) -> Iterator[Mapping[int, Array]]:
-    """Yield values, by input number, to try so that missing bodies run.
+    """Yield input arrays, by input number, with which missing bodies may run.
 
-    The first candidate flips all booleans that had the same value in every case so far.
+    The first candidate inverts all booleans that had the same value in every case.
     """
     run_of_body = {
         body: next((run for run in reversed(runs) if body in run.controls), None) for body in missing
     }
     flipped: dict[int, Array] = {}
     for body, run in run_of_body.items():
-        for number in _deciding(run, body) if run is not None else ():
+        for number in _deciding_inputs(run, body) if run is not None else ():
             values = {earlier.arrays[number].item() for earlier in runs if earlier.arrays[number].size == 1}
             if run is not None and run.arrays[number].dtype == bool and len(values) == 1:
                 flipped[number] = np.full_like(run.arrays[number], not values.pop())
@@ -198,26 +198,25 @@ def _candidates(missing: Collection[Body], runs: Sequence[Run], seed: int) -> It
     for body, run in run_of_body.items():
         if run is None:
             continue
-        numbers = _deciding(run, body)
-        around = _around(run, body)
-        options = [list(_values(run, number)) for number in numbers]
+        numbers = _deciding_inputs(run, body)
+        around = _inputs_of_outer_bodies(run, body)
+        options = [list(_values_to_try(run, number)) for number in numbers]
         for chosen in islice(product(*options) if len(numbers) <= _MOST_BOOLEANS else (), _MOST_CANDIDATES):
             yield around | dict(zip(numbers, chosen, strict=True))
 
 
-def _deciding(run: Run, body: Body) -> list[int]:
-    """Return the numbers of the inputs that decide whether a body runs."""
+def _deciding_inputs(run: Run, body: Body) -> list[int]:
     return [number for number in range(len(run.arrays)) if run.controls.get(body, 0) >> number & 1]
 
 
-def _around(run: Run, body: Body) -> dict[int, Array]:
-    """Return the input values that made the graph around a body run, to keep them in new cases."""
+def _inputs_of_outer_bodies(run: Run, body: Body) -> dict[int, Array]:
+    """Return the inputs that made the surrounding bodies run; new cases keep them."""
     outer = [entered for entered in run.entered if entered[0] == body[0] and body[1].startswith(entered[1])]
-    return {number: run.arrays[number] for entered in outer for number in _deciding(run, entered)}
+    return {number: run.arrays[number] for entered in outer for number in _deciding_inputs(run, entered)}
 
 
-def _values(run: Run, number: int) -> Iterator[Array]:
-    """Yield values to try for one input, most likely to change a condition first."""
+def _values_to_try(run: Run, number: int) -> Iterator[Array]:
+    """Yield arrays to try for one input, the likeliest to change a condition first."""
     array, type = run.arrays[number], run.search.types[number]
     if type.kind == "boolean":
         yield ~array
@@ -252,14 +251,14 @@ def _values(run: Run, number: int) -> Iterator[Array]:
     yield array
 
 
-def _is_of_targets(use: InputUse) -> bool:
-    """Return whether a use is the indices of a scatter node, computed from inputs, that could repeat."""
+def _can_repeat(use: InputUse) -> bool:
+    """Return whether a use holds scatter indices that drawn inputs can make repeat."""
     return use.is_scatter and use.has_terms and use.lane_size > 1
 
 
-def _are_forbidden_once(run: Run) -> bool:
-    """Return whether one of two models forbids and one allows repeated indices from the same input."""
-    before, after = _kinds_of_uses(run, 0), _kinds_of_uses(run, 1)
+def _differ_on_repeats(run: Run) -> bool:
+    """Return whether just one of two models forbids repeated indices from some input."""
+    before, after = _repeats_by_input(run, 0), _repeats_by_input(run, 1)
     nothing = (False, False)
     pairs = [(before.get(number, nothing), after.get(number, nothing)) for number in before | after]
     return any(
@@ -268,11 +267,11 @@ def _are_forbidden_once(run: Run) -> bool:
     )
 
 
-def _kinds_of_uses(run: Run, model: int) -> dict[int, tuple[bool, bool]]:
-    """Return, for each input that indices come from, (some must not repeat, some may repeat)."""
+def _repeats_by_input(run: Run, model: int) -> dict[int, tuple[bool, bool]]:
+    """Return, by number of the input, whether some indices must not repeat, and whether some may."""
     kinds: dict[int, tuple[bool, bool]] = {}
     for use in run.uses_of_models[model]:
-        if _is_of_targets(use):
+        if _can_repeat(use):
             for number in run.inputs_of(use):
                 forbidden, allowed = kinds.get(number, (False, False))
                 kinds[number] = forbidden or use.is_unique, allowed or not use.is_unique

@@ -1,10 +1,10 @@
-"""Inputs within what a user gives about them: "position in 0..15", "past + S <= C", "table distinct".
+"""Draws inputs that satisfy the user's `--given` texts, such as "position in 0..15" or "table distinct".
 
-Inputs are drawn as always, for legal indices. An element or a size that breaks what is given is changed, and
-the others are drawn again beside it, until everything holds:
+Inputs are first drawn for legal indices alone. If an element or a size breaks a text, it is changed, and the
+other inputs are drawn again, until all texts hold:
 
-    total in 1..16         ranges of the input that is drawn
-    rows.shape[2] <= total  the size of rows, or else total, is changed
+    total in 1..16           limits the range from which `total` is drawn
+    rows.shape[2] <= total   changes the size of `rows`, or else `total`
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,15 +27,15 @@ from ir_scatter.core.value_ranges import ValueRange
 from ir_scatter.inputs.model import Drawn
 
 _MOST_DRAWS = 24
-"""Draws until inputs that satisfy what is given are given up."""
+"""Maximum draws in all: inputs that satisfy the texts are then assumed not to exist."""
 _DRAWS_OF_SEED = 6
-"""Draws with changes to the inputs of one seed; then another seed is tried."""
+"""Draws with the same seed, each with further changes; then another seed is used."""
 _MOST_SIZE = 64
-"""Dimensions are not made larger than this to satisfy what is given."""
+"""Maximum size to which a dimension is changed: larger inputs take time and test nothing more."""
 
 
 class GivenInputs:
-    """What is given about the inputs of a model.
+    """The conditions on inputs that a user gives as texts; draws inputs that satisfy them, and checks others.
 
     Raises:
         BadGiven: a text cannot be read, names no input, or cannot hold.
@@ -48,7 +48,7 @@ class GivenInputs:
             self._walker, self._givens = proofs.exact, proofs.givens
 
     def breach(self, feeds: Mapping[str, Array]) -> str:
-        """Return how inputs break what is given: "position[3] is 31, expected position in 0..15"; or ""."""
+        """Return how inputs break a text, or "": "position[3] is 31, expected position in 0..15"."""
         for given in self._givens:
             fed = FedInputs(self._walker, feeds)
             if breach := fed.breach(given):
@@ -56,7 +56,7 @@ class GivenInputs:
         return ""
 
     def demand(self, feeds: Mapping[str, Array]) -> None:
-        """Raise BadFeed if the inputs of a caller break what is given."""
+        """Raise BadFeed if inputs break a text."""
         if breach := self.breach(feeds):
             raise BadFeed(f"{breach}, as was given")
 
@@ -68,17 +68,17 @@ class GivenInputs:
         ranges: Mapping[str, ValueRange],
         fixed: Mapping[int, Array] | None = None,
     ) -> Drawn:
-        """Draw inputs that satisfy what is given.
+        """Draw inputs that satisfy all texts.
 
         Args:
-            draw: called with a seed, shapes, `input_ranges` and `fixed`.
-            seed: of the first draw; the same result if it satisfies everything.
-            shapes: of inputs, by name.
-            ranges: of the numbers of inputs, by name.
+            draw: the function that draws; called with a seed, shapes, `input_ranges` and `fixed`.
+            seed: the seed of the first draw; later seeds are derived from it.
+            shapes: shapes of inputs by name.
+            ranges: ranges of the numbers of inputs by name.
             fixed: inputs that must not change, by number.
 
         Raises:
-            NoInputs: none were found.
+            NoInputs: no such inputs were found.
         """
         if not self._givens:
             return draw(seed, shapes, input_ranges=ranges, fixed=fixed)
@@ -110,7 +110,7 @@ class GivenInputs:
         raise NoInputs(f"no inputs were found that satisfy {texts}")
 
     def _narrowed(self, ranges: Mapping[str, ValueRange]) -> dict[str, ValueRange]:
-        """Return the ranges of inputs, narrowed by what is given about all of their elements."""
+        """Return the ranges of inputs, intersected with the ranges that the texts give for all elements."""
         result = dict(ranges)
         knowledge = self._walker.knowledge
         for value, declared in self._walker.inputs.items():
@@ -130,12 +130,12 @@ class GivenInputs:
 
 
 class _Repair:
-    """Changes to drawn inputs that break what is given.
+    """Changes to drawn inputs, so that they satisfy the texts.
 
     Attributes:
-        arrays: inputs with other elements, by number.
-        shapes: inputs with other sizes, by name.
-        resized: the numbers of these.
+        arrays: the inputs with changed elements, by number.
+        shapes: the inputs with changed sizes, by name.
+        resized: the numbers of the inputs with changed sizes.
     """
 
     def __init__(self, walker: Walker, feeds: Mapping[str, Array], seed: int, fixed: frozenset[int]) -> None:
@@ -147,7 +147,7 @@ class _Repair:
         self.resized: set[int] = set()
 
     def apply(self, given: Given) -> None:
-        """Change an input so that a text holds, if it does not, and if a change is known."""
+        """Change an input so that a text holds; do nothing if it holds already or no change is known."""
         fed = FedInputs(self._walker, self._feeds)
         if not fed.breach(given):
             return
@@ -165,7 +165,7 @@ class _Repair:
         return True
 
     def _satisfy(self, fact: Linear) -> None:
-        """Change one symbol of a fact so that it holds: elements first, then a size."""
+        """Change one symbol of a fact `expression >= 0` so that it holds: elements first, then a size."""
         fed = FedInputs(self._walker, self._feeds)
         if fed.holds(fact):
             return
@@ -191,7 +191,10 @@ class _Repair:
                 return
 
     def _with_elements(self, array: Array, symbol: Symbol, step: int) -> Array | None:
-        """Return an array whose least or greatest element is changed by a step; None if that cannot be."""
+        """Return an array whose least or greatest element, or count of nonzero elements, changes by `step`.
+
+        None if the result would be out of range.
+        """
         if symbol.kind is SymbolKind.COUNT:
             flat = array.reshape(-1).copy()
             places = self._random.permutation(np.flatnonzero((flat != 0) == (step < 0)))
@@ -209,7 +212,10 @@ class _Repair:
         return changed
 
     def _distinct(self, array: Array, given: Given) -> Array | None:
-        """Return an array whose elements differ as asked, among small numbers; None if there are too few."""
+        """Return an array of the same shape with distinct elements, as a text demands; None if impossible.
+
+        The numbers are small ones near those of `array`.
+        """
         assert given.distinct is not None
         low, high = int(array.min()), int(array.max())
         if given.rows:

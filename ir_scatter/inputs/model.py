@@ -1,9 +1,10 @@
 """Generates legal inputs for a whole model.
 
-Sizes of dynamic dimensions are chosen so that shapes fit. The model is run on arrays whose elements are
-traced; the constraints that nodes put on positions become ranges of input elements, which are drawn again
-until all constraints hold. Finally, indices of scatter nodes get special values that their operators allow,
-such as negative or repeated ones.
+1. Sizes of dynamic dimensions are chosen so that shapes fit.
+2. The model is run on arrays whose elements are traced. The constraints that nodes put on positions become
+   ranges of input elements.
+3. These elements are drawn again until all constraints hold.
+4. Indices of scatter nodes get special values that their operators allow, such as negative or repeated ones.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -70,25 +71,29 @@ def make_feeds(
 ) -> dict[str, Array]:
     """Draw legal inputs for a model: the same ones for the same seed.
 
-    All indices and positions of all nodes are in range, and the targets of scatter nodes without
-    reduction differ, if such values exist and are found. Three draws with consecutive seeds contain,
-    where the operator allows it, a negative index, index 0, the last index, and with a reduction a
-    repeated one. Inputs that specify sizes get declared or small sizes; trip counts are small. Dynamic
-    dimensions get small sizes that fit each other. Other integers are between -8 and 8, floating-point
-    numbers multiples of 1/8 in that range. Masks get zeros and ones, inputs of a square root and the like
-    positive numbers, pictures multiples of all strides (`inputs/roles.py`). Inputs of an ONNX model with an
-    initializer are omitted.
+    All indices and positions of all nodes are in range. The targets of scatter nodes without reduction
+    differ, if such values are found. Three draws with consecutive seeds contain a negative index, index 0,
+    the last index, and with a reduction a repeated one, where the operator allows it.
 
-    The model may have operators that NumPy does not compute, and break rules. The outputs of such nodes
-    are unknown, and inputs are legal as far as can be determined. A model from `prepare` is run
+    Other numbers are drawn as follows:
+
+    - Inputs that specify sizes get declared or small sizes; trip counts are small.
+    - Dynamic dimensions get small sizes that fit each other.
+    - Integers are between -8 and 8; floating-point numbers are multiples of 1/8 in that range.
+    - Masks get zeros and ones; inputs of operators such as a square root get positive numbers.
+    - The sizes of pictures are multiples of all strides (`inputs/roles.py`).
+    - Inputs of an ONNX model with an initializer are omitted.
+
+    The model may contain operators that NumPy does not compute, and it may break rules. The outputs of such
+    nodes are unknown; the inputs are then legal as far as the other nodes show. A model from `prepare` is run
     completely.
 
     Args:
         model: a model, or the result of `prepare`.
         seed: seed of the random numbers.
         input_shapes: shapes of inputs by any of their names, maybe partial.
-        values: "plain", or "edge" for infinities, limits of types and other such numbers in the inputs
-            that reach data or updates of a scatter node, but no positions, sizes or conditions.
+        values: "plain", or "edge" for numbers such as infinities and limits of types. Edge values go to
+            inputs that reach data or updates of a scatter node, but no positions, sizes or conditions.
 
     Raises:
         UnreadableModel: the model cannot be read.
@@ -150,7 +155,7 @@ def draw_feeds(
 
 
 def _partial_shapes(inputs: Sequence[GraphInput], requested: Mapping[str, Shape]) -> list[Shape]:
-    """Return the shapes of inputs, with sizes that the caller requests in place of dynamic ones."""
+    """Return the declared shapes of inputs, narrowed to the shapes that the caller requests."""
     shapes = [input.shape for input in inputs]
     numbers = number_by_name(inputs, requested)
     for number, (name, shape) in zip(numbers, requested.items(), strict=True):
@@ -161,7 +166,7 @@ def _partial_shapes(inputs: Sequence[GraphInput], requested: Mapping[str, Shape]
 
 
 def number_by_name(inputs: Sequence[GraphInput], requested: Iterable[str]) -> Iterator[int]:
-    """Yield the position in `inputs` of the input with each name.
+    """Yield the position in `inputs` of each requested name.
 
     Raises:
         BadFeed: no input has the name.
@@ -178,7 +183,7 @@ def number_by_name(inputs: Sequence[GraphInput], requested: Iterable[str]) -> It
 def ranges_by_number(
     inputs: Sequence[GraphInput], requested: Mapping[str, ValueRange]
 ) -> dict[int, ValueRange]:
-    """Return the value ranges that the caller requests, by input number instead of name.
+    """Return the requested value ranges by position of the input instead of its name.
 
     Raises:
         BadFeed: there is no such input, or its type can represent no number of the range.
@@ -201,9 +206,9 @@ def _first_legal(
     twin: Twin | None,
     make: "partial[Search]",
 ) -> tuple[Search, Run]:
-    """Return the first run without problems, or else the best one.
+    """Return the first search whose run has no failing node, or else the best one.
 
-    Tries several ranks for inputs of unknown rank.
+    Inputs of unknown rank are tried with several ranks.
     """
     unknown = [input.names[0] for input, shape in zip(inputs, shapes, strict=True) if shape is None]
     best: tuple[Search, Run] | None = None
@@ -233,7 +238,8 @@ def _first_legal(
 def _sizes_in(plan: Plan) -> set[int]:
     """Return the sizes of constants, numbers in shape-like constants, and declared sizes at scatter nodes.
 
-    Dynamic dimensions get other sizes: code that used a constant's size by mistake would be right by chance.
+    Dynamic dimensions get other sizes. With equal sizes, code that confuses two dimensions would seem
+    correct.
     """
     sizes: set[int] = set()
     for step in plan.steps:
@@ -253,9 +259,9 @@ def _sizes_in(plan: Plan) -> set[int]:
 def _with_ranks(
     plan: Plan, inputs: Sequence[GraphInput], shapes: Sequence[Shape]
 ) -> Iterator[list[tuple[Dim, ...]]]:
-    """Yield input shapes of known rank.
+    """Yield the input shapes completed with possible ranks.
 
-    As declared at the nodes that use the inputs, else each of `_RANKS`.
+    A rank that some node declares for its input is used; without one, each of `_RANKS`.
     """
     known_shapes = {input.key: shape for input, shape in zip(inputs, shapes, strict=True)}
     unknown = {key for key, shape in known_shapes.items() if shape is None}

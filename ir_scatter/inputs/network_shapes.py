@@ -1,7 +1,7 @@
-"""Output shapes of further network operators for drawing inputs: resizing, transposed windows, recurrence.
+"""Output shapes of network operators, for choosing input sizes: resizing, transposed convolution, recurrence.
 
-These rules resemble those of `ops/general_shapes`. Those also serve findings, so they must hold for every
-version of an operator; these need only lead to sizes that a runtime is likely to accept.
+The rules of `ops/general_shapes` also serve diagnostics, so they must hold for every version of an operator.
+The rules here only need to lead to sizes that a runtime is likely to accept.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +20,11 @@ _Rule: TypeAlias = Callable[[ShapeCase, Floats], "list[_Shape]"]
 
 
 def shapes_of_outputs(domain: str, type: str, case: ShapeCase, floats: Floats) -> "list[_Shape] | None":
-    """Return the known shapes of the first outputs of a node; raise ShapesDiffer if its inputs do not fit."""
+    """Return the shapes of the first outputs of a node, None for unknown ones.
+
+    Raises:
+        ShapesDiffer: the input shapes do not fit each other.
+    """
     shapes = output_shapes(domain, type, case)
     rule = (_OPENVINO if domain == OPENVINO else _ONNX).get(type)
     if shapes is not None or rule is None:
@@ -39,7 +43,7 @@ def _require_equal(*pairs: tuple[int, int]) -> None:
 def _suppressed(case: ShapeCase, floats: Floats) -> list[_Shape]:
     """NonMaxSuppression: boxes [batch, boxes, 4], scores [batch, classes, boxes].
 
-    The number kept is unknown.
+    The output shapes are unknown, as they depend on the scores.
     """
     boxes, scores = case.shape(0), case.shape(1)
     _require_equal((boxes[0], scores[0]), (boxes[1], scores[2]))
@@ -47,7 +51,7 @@ def _suppressed(case: ShapeCase, floats: Floats) -> list[_Shape]:
 
 
 def _resized(case: ShapeCase, floats: Floats) -> list[_Shape]:
-    """ONNX Resize: input 3 holds the new sizes, or input 2 (before opset 11: input 1) the scale factors."""
+    """ONNX Resize: input 3 holds the new sizes, input 2 (before opset 11: input 1) the scale factors."""
     data = case.shape(0)
     if str(case.attributes.get("keep_aspect_ratio_policy", "stretch")) not in {"stretch", "b'stretch'"}:
         return [None]
@@ -58,7 +62,7 @@ def _resized(case: ShapeCase, floats: Floats) -> list[_Shape]:
 
 
 def _interpolated(case: ShapeCase, floats: Floats) -> list[_Shape]:
-    """OpenVINO Interpolate: sizes or scale factors for the axes that the last input names.
+    """OpenVINO Interpolate: new sizes or scale factors for the axes that the last input names.
 
     Input 1 holds the new sizes; scale factors are in input 2, or else in input 1.
     """
@@ -139,7 +143,7 @@ def _group_backprop(case: ShapeCase, floats: Floats) -> list[_Shape]:
 
 
 def _recurrent(case: ShapeCase, floats: Floats) -> list[_Shape]:
-    """ONNX LSTM, GRU, RNN: [time, batch, in], lengths [batch], states [directions, batch, hidden].
+    """ONNX LSTM, GRU, RNN: data [time, batch, in], lengths [batch], states [directions, batch, hidden].
 
     With layout 1 the batch is the first dimension.
     """

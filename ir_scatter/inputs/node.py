@@ -66,7 +66,13 @@ class InputsTooLarge(NoInputs):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeInputs:
-    """The inputs of one node by port, the same as arguments of `evaluate`, and the data array among them."""
+    """The inputs of one node.
+
+    Attributes:
+        inputs: the arrays by port.
+        arguments: the same arrays as keyword arguments of `evaluate`.
+        data: the array of the data input.
+    """
 
     inputs: tuple[Array | None, ...]
     arguments: Mapping[str, Any]
@@ -76,10 +82,10 @@ class NodeInputs:
 def draw_inputs(
     seed: int, scatter: ScatterNode, conditions: Conditions, cases: int, *, keeps_constants: bool
 ) -> Iterator[NodeInputs]:
-    """Draw legal inputs that agree with the known shapes, types and constants of a node.
+    """Draw several cases of legal inputs that agree with the known shapes, types and constants of a node.
 
-    Targets differ if their order would be unspecified. Three consecutive cases contain negative, first, last
-    and repeated indices where these are legal. Constant indices are used in the first case, and with
+    Targets differ if the result would depend on their order. Three consecutive cases contain negative, first,
+    last and repeated indices where these are legal. Constant indices are used in the first case, and with
     `keeps_constants` in all cases.
 
     Raises:
@@ -128,7 +134,7 @@ def _fitting_runs(
     *,
     keeps_constants: bool,
 ) -> Iterator[Run]:
-    """Yield a trace of legal inputs for each choice of the unknown ranks, index depth and axis."""
+    """Yield a run on legal inputs for each choice of unknown ranks, lengths of index tuples and axes."""
     indices, axis, constants = scatter.indices, scatter.operand(Role.AXIS), dict[Role, Array]()
     is_axis = indices is not None and axis is not None and indices.value is axis.value
     if scatter.index_array is not None and (keeps_constants or is_axis):
@@ -157,7 +163,7 @@ def _without_symbol(dim: Dim) -> Dim:
 
 
 def _possible_axes(scatter: ScatterNode, rank: int) -> list[int]:
-    """Return the axes that the node may have for data of a rank."""
+    """Return the axes, counted from the front, that the node may have for data of rank `rank`."""
     written, excluded = scatter.written_axis, scatter.spec.axis.excluded if scatter.spec.axis else frozenset()
     axes = range(rank) if written is None else [written % rank] if -rank <= written < rank else []
     return [axis for axis in axes if axis not in excluded]
@@ -166,7 +172,10 @@ def _possible_axes(scatter: ScatterNode, rank: int) -> list[int]:
 def _with_axes(
     random: np.random.Generator, scatter: ScatterNode, constants: dict[Role, Array], rank: int
 ) -> Iterator[dict[Role, Array]]:
-    """Yield the constants completed with each possible axis; in random order if the axis is unknown."""
+    """Yield the constants together with each possible axis, in random order.
+
+    They are unchanged if the axis is constant or the node has no input for it.
+    """
     operand = scatter.operand(Role.AXIS)
     if operand is None or Role.AXIS in constants:
         yield constants
@@ -177,7 +186,7 @@ def _with_axes(
 
 
 def _with_ranks(random: np.random.Generator, scatter: ScatterNode) -> Iterator[dict[Role, tuple[Dim, ...]]]:
-    """Yield the known shapes completed with each consistent choice of the unknown ranks."""
+    """Yield the shapes of data, indices and updates for each consistent choice of the unknown ranks."""
     shapes = {Role.DATA: scatter.data_shape, Role.INDICES: scatter.indices_shape}
     shapes[Role.UPDATES] = scatter.updates.shape if scatter.updates else None
     layout, has_no_indices = scatter.spec.layout, scatter.indices is None
@@ -208,8 +217,8 @@ def _fitted(
 ) -> dict[Role, tuple[Dim, ...]]:
     """Return shapes in which dimensions that must be equal have the same size or bounds.
 
-    The search tells dimensions apart by their sizes. Dimensions whose bounds leave it no choice must fit from
-    the start.
+    The search identifies a dimension by its size. It cannot change a dimension whose bounds allow one size
+    only, so such dimensions must fit before the search.
     """
     places = {
         role: [(role, position) for position in range(len(shapes.get(role, ())))]

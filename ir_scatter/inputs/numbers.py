@@ -1,4 +1,4 @@
-"""Random arrays of any element type: with moderate numbers, or with edge values of the type."""
+"""Draws random arrays of any element type: of moderate numbers, or of edge values such as infinity."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -50,7 +50,7 @@ def random_array(
     high: int = LARGEST,
     is_whole: bool = False,
 ) -> Array:
-    """Return an array of random elements from low to high.
+    """Return an array of random elements from `low` to `high`, both included.
 
     Floating-point numbers are multiples of 1/8, or integers with `is_whole`, rounded to the type; for f8e8m0
     they are powers of two. The range of integers is clipped to the type.
@@ -86,7 +86,8 @@ def random_array_within(
 ) -> Array:
     """Return an array of random elements in a range that `check_range` accepts, both ends included.
 
-    Floating-point numbers are multiples of 1/8 unless the range is small, or integers with `is_whole`.
+    Floating-point numbers are integers with `is_whole`. Without it they are multiples of 1/8, or any numbers
+    if the range is shorter than 1 or has very large ends.
     """
     problem = too_many_dimensions(len(shape))
     if problem:
@@ -111,7 +112,7 @@ def random_array_within(
 
 
 def float_ends(element_type: ElementType, ends: ValueRange) -> ValueRange:
-    """Return the part of a range that a floating-point type can represent as finite numbers; may be empty."""
+    """Return the part of a range within the finite numbers of a floating-point type; low > high if empty."""
     finfo: Any = np.finfo
     numpy_type = dtype_of(element_type)
     if numpy_type.isbuiltin != 1:
@@ -122,10 +123,7 @@ def float_ends(element_type: ElementType, ends: ValueRange) -> ValueRange:
 
 
 def whole_ends(element_type: ElementType, ends: ValueRange) -> tuple[int, int]:
-    """Return the lowest and highest integer of a range that a type can represent.
-
-    Low > high if there is none.
-    """
+    """Return the lowest and highest integer of a range that a type can represent; low > high if none."""
     low, high = ceil(ends[0]), floor(ends[1])
     if element_type.kind == "boolean":
         return max(low, 0), min(high, 1)
@@ -145,7 +143,7 @@ def check_range(name: str, element_type: ElementType, ends: ValueRange) -> None:
 
 
 def clip_to_type(element_type: ElementType, low: int, high: int) -> tuple[int, int]:
-    """Return the part of an integer range that a type can represent."""
+    """Return the part of an integer range that an integer type can represent; unchanged for other types."""
     if element_type.kind not in {"signed", "unsigned"}:
         return low, high
     least, most = (extreme(dtype_of(element_type), is_lowest=is_lowest) for is_lowest in (True, False))
@@ -167,7 +165,10 @@ def _eighths(random: np.random.Generator, shape: Sequence[int], low: int, high: 
 
 @cache
 def edge_values(element_type: ElementType) -> Array:
-    """Return the edge values of a type (do not modify it); empty for types without any."""
+    """Return the edge values of a type, such as its limits and NaN; empty for types without any.
+
+    The result is cached: do not modify it.
+    """
     if element_type.kind not in {"float", "signed", "unsigned"}:
         return np.empty(0)
     numpy_type = dtype_of(element_type)
@@ -189,12 +190,11 @@ def edge_values(element_type: ElementType) -> Array:
 
 
 def has_edges(element_type: ElementType) -> bool:
-    """Return whether a type has edge values."""
     return len(edge_values(element_type)) > 0
 
 
 def with_edges(random: np.random.Generator, element_type: ElementType, array: Array) -> Array:
-    """Replace half of the elements by edge values of the type, if it has any."""
+    """Replace about half of the elements by edge values of the type, if it has any."""
     edges = edge_values(element_type)
     if not len(edges):
         return array

@@ -1,8 +1,8 @@
-"""Provenance domain of `Forward`: maps every number to (input element, slope, offset).
+"""Traces each number of a run back to the input element that it is computed from (a domain of `Forward`).
 
-A term says that a number equals element * slope + offset for one element of a model input. Terms are
-numbered, so that operators that move elements can move arrays of term numbers just like values. Term 0 stands
-for a number that depends on no input, or on several.
+A *term* (element, slope, offset) says that a number equals element * slope + offset, for one element of a
+model input. Terms are numbered, so that operators that move elements can move arrays of term numbers just
+like values. Term 0 stands for a number that depends on no input, or on several.
 
 Example:
     input       [5, 3]    terms [1, 2]
@@ -31,7 +31,7 @@ NO_TERM = 0
 
 
 class Terms:
-    """The table of terms (element, slope, offset) of one run; terms are referred to by number.
+    """The numbered terms (element, slope, offset) of one run.
 
     Term n + 1 is element n of all inputs, concatenated. Term 0 (`NO_TERM`) stands for a number that depends
     on no element, or on several.
@@ -46,7 +46,7 @@ class Terms:
         self._rows, self._count = [rows], count + 1
 
     def add(self, elements: Array, slopes: Array, offsets: Array) -> Array:
-        """Add terms and return their numbers; entries whose element is negative get NO_TERM."""
+        """Add terms and return their numbers; a term with a negative element gets the number NO_TERM."""
         numbers = np.arange(self._count, self._count + elements.size).reshape(elements.shape)
         self._count += elements.size
         self._rows.append(np.stack([part.reshape(-1) for part in (elements, slopes, offsets)]))
@@ -62,7 +62,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TracedCell:
-    """A tensor of the model in one run, with the input elements that its numbers are computed from.
+    """A tensor of one run, with the input elements that its numbers are computed from.
 
     Attributes:
         array: the numbers of this run; None if the shape is unknown.
@@ -70,7 +70,7 @@ class TracedCell:
         terms: a term number for each element; None if all are NO_TERM.
         is_opaque: whether numbers without a term are unknown; `array` then holds placeholders for them.
         origins: bit mask of the inputs that the numbers depend on.
-        direct: those of `origins` whose path to this tensor has only operators that were computed.
+        direct: the inputs of `origins` that reach this tensor through computed operators only.
     """
 
     array: Array | None
@@ -82,7 +82,7 @@ class TracedCell:
 
     @property
     def is_unclear(self) -> bool:
-        """Whether some number is unknown, so that `array` has placeholders or is None."""
+        """Whether some number is unknown: `array` has placeholders or is None."""
         return self.array is None or (self.is_opaque and (self.terms is None or not bool(np.all(self.terms))))
 
     @property
@@ -97,7 +97,7 @@ def known_cell(array: Array, terms: Array | None = None, inputs: int = 0) -> Tra
 def unknown_cell(
     shape: Shape, type: "ElementType | np.dtype[Any] | None", origins: int = 0, direct: int = 0
 ) -> TracedCell:
-    """Return a tensor with unknown numbers; its array is a broadcast placeholder that takes no memory."""
+    """Return a tensor of unknown numbers; its placeholder array takes no memory."""
     if isinstance(type, ElementType):
         type = np.dtype(object) if type.kind == "string" else dtype(type)
     static = static_shape(shape)
@@ -114,7 +114,7 @@ def origins_of(cells: Iterable[TracedCell | None]) -> int:
 
 
 def direct_of(cells: Iterable[TracedCell | None]) -> int:
-    """Return a bit mask of inputs that any tensor is computed from by supported operators only."""
+    """Return a bit mask of the inputs that reach any of these tensors through computed operators only."""
     return reduce(or_, (cell.direct for cell in cells if cell is not None), 0)
 
 
@@ -129,8 +129,8 @@ def combine(
 ) -> Array | None:
     """Return the term numbers of the output of an elementwise operator; None if all are NO_TERM.
 
-    The operator is linearised at the values of this run. For a number that depends on several inputs, the one
-    with the smallest slope is kept, and the others are treated as constants.
+    The operator is linearised at the values of this run. If a number depends on several inputs, only the one
+    with the smallest slope is kept; the others count as constants.
     """
     if kind is None or output.dtype.kind not in "iu":
         return None

@@ -1,11 +1,11 @@
-"""Guesses from the uses of a network input what it holds: a mask, positive numbers, or a picture.
+"""Guesses the content of a network's input from its uses: a mask, positive numbers, or a picture.
 
-    mask      compared with 0 or 1, converted to booleans, subtracted from 1, counted, or choosing elements
-    numbers   positive at a square root, a logarithm, a divisor: rows of `ops/general_preferences`
-    picture   spatial dimensions at windows with strides: multiples of the product of all strides
+    mask      compared with 0 or 1, converted to booleans, subtracted from 1, counted, or used as a condition
+    numbers   input of a square root, a logarithm, a divisor: ranges from `ops/general_preferences`
+    picture   input of windows with strides: spatial sizes are multiples of the product of all strides
 
-Roles are preferences for drawing inputs; the solver may deviate from them. An input that reaches a scatter
-node gets no role, so that data, indices and updates are tested with all kinds of numbers.
+Roles are preferences; the solver may draw other numbers. An input that reaches a scatter node gets no role,
+so that data, indices and updates are tested with all kinds of numbers.
 """
 
 from collections.abc import Sequence
@@ -50,18 +50,17 @@ _WINDOWS = frozenset(
 )  # fmt: skip
 
 _Source = tuple[int, int, int]
-"""(number of an input, dimension of it, factor by which that dimension is larger than the one in
-question)."""
+"""Where a dimension comes from: (input number, dimension, ratio of the input dimension to this one)."""
 
 
 @dataclass(slots=True)
 class Roles:
-    """The roles of inputs, by input number.
+    """The guessed content of inputs, by input number.
 
     Attributes:
         masks: inputs that hold zeros and ones.
         ranges: preferred ranges of floating-point inputs.
-        multiples: (input, dimension) -> number of which the size should be a multiple.
+        multiples: (input, dimension) -> the size should be a multiple of this number.
     """
 
     masks: set[int] = field(default_factory=set)
@@ -105,7 +104,7 @@ def roles_of(plan: Plan, inputs: Sequence[GraphInput]) -> Roles:
 
 
 def _note_use(plan: Plan, step: Step, port: int, number: int, type: ElementType, roles: Roles) -> None:
-    """Update `roles` from one use of an input's elements at a port of a node."""
+    """Add to `roles` the role that an input has at one port of a node."""
     node = step.node
     if type.kind == "float" and port in (preferred := preferred_numbers(node.domain, node.type)):
         low, high = preferred[port]
@@ -139,7 +138,7 @@ def _converts_to_booleans(attributes: Attributes) -> bool:
 
 
 def _constant(plan: Plan, key: Key | None) -> Any:
-    """Return the number in a constant of one element; None for any other value."""
+    """Return the number in a constant of one element; None for larger constants and other values."""
     constant = None if key is None else plan.constants.get(key)
     if constant is None or any(dim != 1 for dim in constant.shape):
         return None
@@ -153,7 +152,7 @@ def _constant(plan: Plan, key: Key | None) -> Any:
 def _follow_axes(
     plan: Plan, step: Step, axes: dict[Key | None, tuple[_Source | None, ...]], roles: Roles
 ) -> None:
-    """Trace input dimensions through a node, and record where windows with strides need multiples."""
+    """Trace input dimensions through a node; windows with strides add to the multiples of `roles`."""
     op, first = find(step.node.domain, step.node.type), axes.get(step.inputs[0]) if step.inputs else None
     if op is None or not step.outputs:
         return
@@ -208,7 +207,7 @@ def _permuted(plan: Plan, step: Step, before: tuple[_Source | None, ...]) -> tup
 
 
 def draw_mask(random: np.random.Generator, shape: Sequence[int], numpy_type: "np.dtype[Any]") -> Array:
-    """Return random zeros and ones; every row begins and ends with a one, so that no row is empty."""
+    """Return random zeros and ones; every row begins and ends with a one."""
     mask = random.random(tuple(shape)) < _ONES_SHARE
     if mask.ndim and mask.shape[-1]:
         mask[..., 0] = mask[..., -1] = True

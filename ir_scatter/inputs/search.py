@@ -1,12 +1,15 @@
 """Searches sizes for the inputs of a model, and values for each choice of sizes, until all constraints hold.
 
-The model is run on random inputs, and each element of an index is traced back to the input element that it
-comes from. From that, new input values are solved:
+The model is run on random inputs. Each element of an index is traced back to the input element that it is
+computed from. The solver then chooses new input values:
 
     sizes     data [5], start [2]     all different, see `sizes`
     run       start = [9, 4], indices = start - 1 = [8, 3], and 8 is out of range
     solve     start[0] must be in 1 to 5, as the index is start[0] * 1 - 1, see `solver`
     run       start = [2, 4]: legal
+
+A *use* is an input of a node that holds positions or sizes. A *sketch* is a model that may contain operators
+that NumPy does not compute. A *body* is a branch, a loop body or a function.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Sized
@@ -139,11 +142,11 @@ def inputs_of(model: Sketch) -> list[GraphInput]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Twin:
-    """One of several models for which the same drawn inputs must be legal.
+    """One of several models that are fed from the same drawn inputs.
 
     Attributes:
-        sources: for each input of the model: the number of a drawn input, a fixed array, or None for its
-            default value.
+        sources: for each input of the model the number of a drawn input, a fixed array, or None for the
+            default value of the input.
         types: element types of the drawn inputs that all models accept.
     """
 
@@ -183,15 +186,13 @@ class Twin:
 class Search:
     """Searches sizes for the model inputs, and for each choice of sizes, legal values.
 
-    Runs add inputs to these bit masks:
-
-    Attributes:
+    Attributes (bit masks of inputs, to which runs add):
         positions: inputs that positions and sizes are computed from.
         trips: inputs that trip counts are computed from.
         decisive: inputs that positions, sizes or conditions depend on, or that are converted to integers.
         written: inputs that data or updates of a scatter node are computed from.
         reaching: inputs that data or updates of a scatter node depend on, even through unsupported operators.
-        choosing: inputs that decide how many elements a node selects, as for NonZero.
+        choosing: inputs that decide how many elements a node selects, such as NonZero.
     """
 
     def __init__(
@@ -216,11 +217,11 @@ class Search:
             random: random numbers.
             constraints: further conditions on indices, by scope of the scatter node.
             number: number of the draw; three consecutive ones test all kinds of indices, see `IndexFeature`.
-            fixed: inputs with given arrays, by input number.
-            twin: another model for which the inputs must be legal, too.
+            fixed: arrays of inputs that must not change, by input number.
+            twin: a second model for which the inputs must be legal, too.
             may_repeat: whether indices may repeat even without a reduction.
             ranges: (lowest, highest) number of inputs, by input number.
-            roles: what inputs hold, as far as known.
+            roles: the guessed content of inputs.
         """
         self.model, self.sizes, self.random = model, sizes, random
         self.inputs = inputs_of(model)
@@ -253,7 +254,7 @@ class Search:
 
     @property
     def traced(self) -> list[int]:
-        """The inputs whose elements are traced, because positions are computed from them."""
+        """The numbers of the inputs whose elements are traced: positions are computed from them."""
         kinds, positions = {"signed", "unsigned", "float"}, self.positions
         numbers = enumerate(self.types)
         fixed = self.fixed.keys() | self._masks.keys()
@@ -279,7 +280,11 @@ class Search:
         return max(low, ends[0]), min(high, ends[1])
 
     def run(self) -> "Run":
-        """Return the first run with legal inputs and no violation, or else the best legal run."""
+        """Return the first legal run without failing nodes, or else the best legal run.
+
+        Raises:
+            NoInputs: no run is legal.
+        """
         best: Run | None = None
         for number, _ in enumerate(self.sizes.attempts(has_unknown_shapes=self.is_sketch)):
             if number and self.sizes.are_too_large:
@@ -297,7 +302,10 @@ class Search:
         return best
 
     def _search_values(self) -> "Run | None":
-        """Return the best legal run for the current sizes; sizes that make nodes fail are changed first."""
+        """Return the best legal run, None if no run is legal.
+
+        Sizes that make nodes fail are changed first.
+        """
         best: Run | None = None
         for start, ranges in enumerate(_START_RANGES):
             run, number = self._run_traced(ranges), 0
@@ -342,7 +350,10 @@ class Search:
         return best
 
     def _run_traced(self, ranges: Sequence[tuple[int, int]]) -> "Run":
-        """Run the model repeatedly until no further inputs turn out to determine positions or trip counts."""
+        """Run the model repeatedly, until all inputs are known that determine positions or trip counts.
+
+        An input that a run adds is drawn again, from small numbers.
+        """
         arrays = self.draw(*ranges)
         while True:
             before = self.positions | self.trips
@@ -354,7 +365,7 @@ class Search:
             arrays = [redrawn if newly_traced >> number & 1 else array for number, (array, redrawn) in drawn]
 
     def _change_sizes(self, run: "Run") -> bool:
-        """Change sizes that made nodes fail; return whether some size has changed."""
+        """Change sizes that make nodes fail; return whether some size has changed."""
         nodes = [node for node, _ in run.stuck if node is not None]
         if self.sizes.grow(run.too_small) or self.sizes.fix_nodes(nodes):
             return True
@@ -363,14 +374,11 @@ class Search:
         return not (run.stuck or run.bad) and sum(map(self.sizes.make_room, run.violated)) > 0
 
     def _choose_masks(self, run: "Run") -> bool:
-        """Try the next mask for nodes whose output size is a count, like NonZero.
+        """Choose the next mask for nodes such as NonZero; return False if all masks were tried.
 
-        Return False if none is left.
-
-        The size of an input does not change such an output size. Each input that decides how many elements
-        are
-        selected gets two values: one at as many positions as the output size needs, the other elsewhere.
-        Pairs of values are tried in turn, as the mask may be computed from the input in any way.
+        The output size of such a node is the number of selected elements. Each input that decides about the
+        selection gets two values: one at as many positions as the output size requires, another elsewhere.
+        The mask may be computed from the input in any way, so pairs of values are tried in turn.
         """
         numbers = [number for number in range(len(self.types)) if self.choosing >> number & 1]
         numbers = [number for number in numbers if number not in self.fixed and number not in self.ranges]
@@ -385,7 +393,7 @@ class Search:
                 continue
             chosen, unchosen = values[attempt % len(values)]
             room = prod(shapes[number])
-            counts = _counts_for(pairs, run.counts, room)
+            counts = _numbers_to_select(pairs, run.counts, room)
             count = counts[attempt // len(values) % len(counts)]
             if 0 < room < count and self._widen(shapes[number], count):
                 return True
@@ -435,11 +443,11 @@ class Search:
         return arrays
 
     def with_edges(self, run: "Run", random: np.random.Generator) -> list[Array]:
-        """Return the inputs of a run with edge values where they do no harm.
+        """Return the inputs of a run, with edge values where the run stays as legal as before.
 
         Edge values go to inputs that data or updates of a scatter node are computed from, but no positions,
-        sizes or conditions; if there is none, to inputs on which data or updates depend through unsupported
-        operators.
+        sizes or conditions. If there is none, they go to inputs on which data or updates depend through
+        unsupported operators.
         """
         arrays = run.arrays
         eligible = self.written & ~self.decisive or self.reaching & ~self.decisive
@@ -461,11 +469,14 @@ def _is_comparison(step: Step) -> bool:
     return isinstance(step.work, GeneralOp) and step.work.makes == "boolean" and len(step.inputs) > 1
 
 
-def _counts_for(pairs: Pairs, counts: Sequence[tuple[int, int]], room: int) -> list[int]:
-    """Return how many of a mask's `room` elements to select so that sizes agree, likeliest first.
+def _numbers_to_select(pairs: Pairs, counts: Sequence[tuple[int, int]], room: int) -> list[int]:
+    """Return how many elements of a mask to select so that sizes agree, the likeliest first.
 
-    `counts` has for each node the number of selected elements and the size of its mask. A size may be a
-    multiple of the count, and a mask may repeat an input for each channel.
+    `pairs` are the sizes that must be equal, `counts` are (selected, all) elements of each mask in the last
+    run, and `room` is the number of elements of the input. A size may be a multiple of the number of selected
+    elements; a mask may repeat the input, for example once per channel.
+
+    Example: sizes 6 and 4 must be equal, and 3 elements were selected: select 2, as 6 = 2 * 3 and 4 = 2 * 2.
     """
     numbers = dict[int, None]()
     for pair in pairs:
@@ -485,7 +496,7 @@ def _counts_for(pairs: Pairs, counts: Sequence[tuple[int, int]], room: int) -> l
 
 
 def _pairs_of_values(element_type: ElementType, thresholds: Collection[int]) -> list[tuple[int, int]]:
-    """Return pairs (selected value, other value) for masks, with numbers near the thresholds."""
+    """Return pairs (selected value, other value) for a mask: numbers on both sides of each threshold."""
     if element_type.kind == "boolean":
         return [(1, 0), (0, 1)]
     if element_type.kind not in {"signed", "unsigned", "float"}:
@@ -499,7 +510,7 @@ def _pairs_of_values(element_type: ElementType, thresholds: Collection[int]) -> 
 
 
 class _UnknownValue(EvaluationFailed):
-    """A value that is needed comes from an operator that NumPy does not compute."""
+    """Raised if a needed value comes from an operator that NumPy does not compute."""
 
     def __init__(self, subject: str) -> None:
         super().__init__(f"{subject} is not known", Location(""))
@@ -508,13 +519,13 @@ class _UnknownValue(EvaluationFailed):
 class Run(Forward[TracedCell]):
     """One traced run of the model on given input arrays; records where nodes use numbers as positions.
 
-    Numbers carry terms (the input element that they are computed from); values that cannot be computed are
-    unknown. An illegal index is recorded and replaced by a legal one, so that one run finds all of them.
+    Numbers carry terms, see `provenance`; numbers that cannot be computed are unknown. An illegal index is
+    recorded and replaced by a legal one, so that one run finds all of them.
 
     Attributes:
         uses: all uses of positions; `illegal`, `bad` (illegal and strict) and `violated` are subsets.
         too_small: (size, needed size) of dimensions that are too small for constant positions.
-        counts: (number of selected elements, size of the mask) of nodes like NonZero.
+        counts: (number of selected elements, size of the mask) of nodes such as NonZero.
         thresholds: constants of comparisons.
         stuck: (node, error) of nodes that cannot be computed; the node is None if it has a body.
         has_unknown_shapes: whether some shape was unknown.
@@ -560,20 +571,17 @@ class Run(Forward[TracedCell]):
 
     @property
     def is_legal(self) -> bool:
-        """Whether the inputs are legal; in a sketch, nodes that cannot be computed are accepted."""
+        """Whether the inputs are legal; nodes that cannot be computed are accepted in a sketch only."""
         return not self.bad and (self.search.is_sketch or not self.stuck)
 
     @property
     def badness(self) -> tuple[int, bool]:
-        """A sort key of legal runs, lower is better.
-
-        (number of nodes and sizes that fail, whether targets repeat).
-        """
+        """Sort key of legal runs, best first: (number of failing nodes and sizes, whether targets repeat)."""
         return len(self.stuck) + len(self.too_small), bool(self.violated)
 
     @property
     def is_full(self) -> bool:
-        """Whether the only problem is that indices repeat because there are more of them than positions."""
+        """Whether the only problem is that indices must repeat, as there are more of them than positions."""
         is_crowded = [use.is_crowded for use in self.violated]
         return bool(is_crowded) and all(is_crowded) and not (self.stuck or self.illegal or self.too_small)
 
@@ -584,7 +592,10 @@ class Run(Forward[TracedCell]):
         return is_no_worse and self.has_unknown_shapes <= other.has_unknown_shapes
 
     def redraw(self, number: int) -> "Run":
-        """Return a run with the same sizes but new values; this run if all tries have more problems."""
+        """Return a run of the same sizes with new values, or this run if every try has more problems.
+
+        `number` is the number of the draw.
+        """
         self.search.number, uses = number, [use for use in self.uses if use.has_terms]
         for tried in range(_MOST_PASSES):
             drawn, solved = self.search.draw(*_START_RANGES[0]), self.solve(uses, tried)
@@ -633,7 +644,7 @@ class Run(Forward[TracedCell]):
         return cell.array
 
     def move(self, function: Callable[..., Array], *cells: TracedCell) -> TracedCell:
-        """Apply a function that moves elements, like a transpose, to the numbers and to the term numbers."""
+        """Apply a function that moves elements, such as a transpose, to the numbers and to their terms."""
         origins, direct = origins_of(cells), direct_of(cells)
         if any(cell.array is None for cell in cells):
             return unknown_cell(None, None, origins, direct)
@@ -665,10 +676,13 @@ class Run(Forward[TracedCell]):
         done: int,
         limit: int | None,
     ) -> LoopProgress[TracedCell] | None:
-        """Compute loop iterations on plain arrays (fast) once a traced iteration has recorded nothing new."""
-        news = self._news(carried)
-        if fast.seen != news:
-            fast.seen = news
+        """Compute the remaining loop iterations on arrays without terms, which is faster.
+
+        Return None while iterations must be traced: until a traced iteration has recorded nothing new.
+        """
+        state = self._recorded_state(carried)
+        if fast.seen != state:
+            fast.seen = state
             return None
         templates = [cell for cell in outputs if cell is None or _array_without_terms(cell) is not None]
         if len(templates) < len(outputs):
@@ -693,8 +707,8 @@ class Run(Forward[TracedCell]):
             parts.append([cell for cell in cells if cell is not None])
         return LoopProgress(progress.done, results, parts, progress.goes_on)
 
-    def _news(self, carried: Sequence[TracedCell | None]) -> tuple[object, ...]:
-        """Return a key that changes whenever an iteration records something new, apart from the numbers."""
+    def _recorded_state(self, carried: Sequence[TracedCell | None]) -> tuple[object, ...]:
+        """Return a key that changes whenever a loop iteration records something new."""
         search = self.search
         lists: tuple[Sized, ...] = (self.uses, self.stuck, self.too_small, self.counts, self.thresholds)
         masks = (search.positions, search.trips, search.decisive, search.written, search.reaching)
@@ -702,9 +716,10 @@ class Run(Forward[TracedCell]):
         return (*map(len, lists), *masks, search.choosing, self.has_unknown_shapes, *origins)
 
     def _bind_node(self, step: Step, arrays: Sequence[Array | None], fixed: Sequence[bool]) -> BoundKernel:
-        """Return a fast kernel for a node in a loop, or raise Unbound if its iterations must be traced.
+        """Return a fast kernel for a node of a loop body.
 
-        They must be if positions vary, or if a comparison may still add a threshold.
+        Raises:
+            Unbound: the iterations must be traced, as positions vary or a comparison may add a threshold.
         """
         work = step.work
         ports = [port for port in ports_of_positions(step) if port is not None and port < len(fixed)]
@@ -743,26 +758,26 @@ class Run(Forward[TracedCell]):
             if array is not None and (not use.is_legal or cell.is_unclear):
                 node.arrays[port] = use.repair(array)
         self.too_small += node.too_small()
-        self._note_choices(node)
+        self._record_selections(node)
         if not step.outputs:
             if any(node.size_conflicts()):
                 self.stuck.append((node, _UnknownValue("the output")))
             return []
-        if step.work is None or self._need_not_compute(node):
+        if step.work is None or self._can_skip(node):
             return self._unknown_outputs(node)
         if step in self._idle:
             with suppress(ShapesDiffer):  # its kernel words the error
                 shapes = node.output_shapes() or []
                 if len(shapes) >= len(step.outputs) and None not in shapes:
-                    return self._outputs_of_shapes(node, shapes)
+                    return self._unknown_outputs_of(node, shapes)
         try:
             return self._with_terms(node, compute_node(step, node.arrays))
         except EvaluationFailed as error:
             self.stuck.append((node, error))
-            return self._outputs_of_shapes(node)
+            return self._unknown_outputs_of(node)
 
-    def _note_choices(self, node: NodeInRun) -> None:
-        """Record how many elements a node selects, the inputs deciding it, and constants of comparisons."""
+    def _record_selections(self, node: NodeInRun) -> None:
+        """Record how many elements a node selects, which inputs decide that, and constants of comparisons."""
         for constraint in node.constraints:
             cell = node.cell(constraint.port) if constraint.meaning is Meaning.CHOICES else None
             if cell is not None and cell.array is not None:
@@ -776,11 +791,8 @@ class Run(Forward[TracedCell]):
             if len(self.thresholds) < _MOST_THRESHOLDS and abs(number) <= _LARGEST_VALUE:
                 self.thresholds[round(number)] = None
 
-    def _need_not_compute(self, node: NodeInRun) -> bool:
-        """Return whether to skip computing a node.
-
-        NumPy cannot compute it, or its result would be unknown anyway.
-        """
+    def _can_skip(self, node: NodeInRun) -> bool:
+        """Return whether to skip a node: its shapes are unknown, or its result would be unknown anyway."""
         inputs, work = [cell for cell in node.cells if cell is not None], node.step.work
         if any(cell.array is None for cell in inputs):
             return True
@@ -799,17 +811,14 @@ class Run(Forward[TracedCell]):
             message = f"{step.node.type} {step.node.scope}: {error}"
             self.stuck.append((node, EvaluationFailed(message, step.node.location)))
             shapes = []
-        outputs = self._outputs_of_shapes(node, shapes or ())
+        outputs = self._unknown_outputs_of(node, shapes or ())
         self.has_unknown_shapes = self.has_unknown_shapes or any(cell.array is None for cell in outputs)
         return outputs
 
-    def _outputs_of_shapes(
+    def _unknown_outputs_of(
         self, node: NodeInRun, computed: Sequence["tuple[int, ...] | None"] = ()
     ) -> list[TracedCell]:
-        """Return outputs with unknown numbers and computed shapes.
-
-        Declared shapes where those are missing.
-        """
+        """Return outputs of unknown numbers, with the computed shapes, or else the declared ones."""
         values, origins, outputs = node.step.node.outputs, origins_of(node.cells), []
         direct = direct_of(node.cells) if is_exact(node.step) else 0
         for number in range(len(node.step.outputs)):
@@ -889,7 +898,7 @@ class Run(Forward[TracedCell]):
             self._around = before
 
     def _compute_step(self, step: Step, cells: list[TracedCell | None]) -> Sequence[TracedCell | None]:
-        """Compute a node; if its condition or trip count is unknown, so are its outputs."""
+        """Compute a node; its outputs are unknown if its condition or trip count is unknown."""
         work = step.work
         if isinstance(work, Repeat):
             return self._compute_loop(step, work, cells)
@@ -906,7 +915,7 @@ class Run(Forward[TracedCell]):
             return super().step(step, cells)
         except EvaluationFailed as error:
             self._note_stuck(error)
-        return list(self._outputs_of_shapes(NodeInRun(step, cells, self._symbols)))
+        return list(self._unknown_outputs_of(NodeInRun(step, cells, self._symbols)))
 
     def _note_stuck(self, error: EvaluationFailed) -> None:
         if not isinstance(error, _UnknownValue):
@@ -915,7 +924,7 @@ class Run(Forward[TracedCell]):
     def _compute_loop(
         self, step: Step, work: Repeat, cells: list[TracedCell | None]
     ) -> Sequence[TracedCell | None]:
-        """Compute a loop; only one iteration if it is too long or cannot be computed."""
+        """Compute a loop; only one iteration of a loop that is too long or cannot be computed."""
         trips = cells[work.trips] if work.trips is not None else None
         self.search.trips |= 0 if trips is None else trips.direct
         self._depth += 1
@@ -941,7 +950,7 @@ class Run(Forward[TracedCell]):
             outputs = self.graph(plan, [*inputs_of_body, *self.captured(step, plan, cells)])
         finally:
             self._guesses -= 1
-        unknown_outputs = self._outputs_of_shapes(NodeInRun(step, cells, self._symbols))
+        unknown_outputs = self._unknown_outputs_of(NodeInRun(step, cells, self._symbols))
         return [  # carried values may change with more iterations
             _common_cell([outputs[output.inner]]) if output.slice is None else cell
             for output, cell in zip(work.outputs, unknown_outputs, strict=False)
@@ -950,7 +959,7 @@ class Run(Forward[TracedCell]):
     def _body_input(
         self, step: Step, input: BodyInput, declared: GraphInput, cell: TracedCell | None
     ) -> TracedCell | None:
-        """Return an input of the loop body in the first iteration; unknown if its source is unknown."""
+        """Return an input of a loop body in the first iteration; unknown if its source is unknown."""
         try:
             if cell is not None or input.slice is None:
                 return self.body_input(step, input, declared, cell, 0)
@@ -964,7 +973,6 @@ def _array_without_terms(cell: TracedCell) -> Array | None:
 
 
 def ports_of_positions(step: Step) -> set[int | None]:
-    """Return the ports of a node that hold positions or sizes."""
     if isinstance(step.work, Lookup):
         assert step.work.spec is not None
         return {step.work.spec.port_index(role) for role in (Role.INDICES, Role.AXIS)}
@@ -972,12 +980,12 @@ def ports_of_positions(step: Step) -> set[int | None]:
 
 
 def idle_steps(plan: Plan) -> set[Step]:
-    """Return the steps of a main graph whose numbers decide about no position, size or body.
+    """Return the steps of a main graph whose numbers decide no position, size or body.
 
-    Only the shapes of their outputs matter:
+    Only the output shapes of these steps matter:
 
         scores = MatMul(x, w)            idle
-        best = TopK(scores, k)           idle but for its constraint on k
+        best = TopK(scores, k)           its input k is needed, but `scores` is not
         rows = Gather(table, best)       if this reads the positions of TopK, neither is idle
     """
     needed, idle = set[Key | None](), set[Step]()
@@ -995,7 +1003,7 @@ def idle_steps(plan: Plan) -> set[Step]:
 
 
 def is_exact(step: Step) -> bool:
-    """Return whether a node computes integers and edge values exactly; False for operators of networks."""
+    """Return whether NumPy has a kernel for a node, so that integers and edge values are exact."""
     if isinstance(step.work, GeneralOp):
         return bool(step.work.kernel_in(step.node.domain))
     return isinstance(step.work, Lookup)
@@ -1006,7 +1014,7 @@ def reads_shapes_only(step: Step) -> bool:
 
 
 def _common_cell(cells: Sequence[TracedCell | None]) -> TracedCell | None:
-    """Return an unknown tensor with the common shape and type of several; both unknown if they differ."""
+    """Return an unknown tensor with the common shape and type of several; unknown ones if these differ."""
     arrays = [cell.array for cell in cells if cell is not None and cell.array is not None]
     kinds = {(array.shape, array.dtype) for array in arrays}
     is_one = len(arrays) == len(cells) and len(kinds) == 1
@@ -1022,10 +1030,7 @@ def _moved_by_scatter(step: Step) -> tuple[int | None, ...]:
 
 
 def _makes_integers(step: Step) -> bool:
-    """Return whether a node converts to an integer type.
-
-    The result is undefined for numbers out of its range.
-    """
+    """Return whether a node converts to an integer type that may not hold all of its numbers."""
     if not isinstance(step.work, GeneralOp) or not step.work.copies:
         return False
     value = step.node.inputs[0].value if step.node.inputs else None

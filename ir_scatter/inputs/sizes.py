@@ -1,7 +1,6 @@
 """Chooses sizes for the dynamic dimensions of model inputs: all different at first, then as nodes require.
 
-As all dimensions are different at first, a size in a node's error identifies the input dimension that has to
-change.
+As all sizes differ at first, the size in a node's error identifies the input dimension that must change.
 
 Example:
     inputs     a [?, ?], b [?]     chosen as [2, 3] and [4]
@@ -51,7 +50,7 @@ class _Variable:
     """The size should be a multiple of this number, unless a node needs another size."""
 
     def choose(self, size: int, *, is_near: bool = False) -> bool:
-        """Set the size if it is within the bounds, with `is_near` the nearest that is.
+        """Set the size if it is within the bounds; with `is_near`, the nearest size within them.
 
         Return whether it was set.
         """
@@ -77,8 +76,8 @@ class Sizes:
 
         Args:
             shapes: the shapes of the inputs.
-            avoided: sizes of constants, which initial sizes must differ from.
-            multiples: (input, axis) -> number of which the size should be a multiple.
+            avoided: sizes of constants; initial sizes differ from them.
+            multiples: (input, axis) -> the size should be a multiple of this number.
         """
         self._avoided = avoided
         self._symbols: dict[str, _Variable] = {}
@@ -100,10 +99,10 @@ class Sizes:
         return variable if dim.symbol is None else self._symbols.setdefault(dim.symbol, variable)
 
     def _alike_variables(self) -> "dict[_Variable, tuple[object, ...]]":
-        """Return a key for each dynamic dimension of inputs that look like the caches of a network's layers.
+        """Return a key for each dynamic dimension of cache-like inputs; equal keys get equal sizes.
 
-        Such inputs are many and have the same partly known shape; dimensions with equal keys get one size. An
-        IR has no symbols that would show that the caches of all layers have the same batch and length.
+        A network has one cache input per layer, all of the same partly known shape. An IR has no symbols that
+        would show that all caches have the same batch and length.
         """
         patterns = [tuple(dim if isinstance(dim, int) else None for dim in shape) for shape in self._dims]
         return {
@@ -127,8 +126,7 @@ class Sizes:
     def attempts(self, *, has_unknown_shapes: bool) -> Iterator[None]:
         """Set initial sizes in several ways, one per step: all different first, then all equal.
 
-        With unknown shapes, the second way is one size for each position in a shape: [2, 3, 4] for all
-        inputs.
+        With unknown shapes, sizes by position come second: every input gets [2, 3, 4, ...].
         """
         fixed = {dim for shape in self._dims for dim in shape if isinstance(dim, int)}
         self._choose_different({*fixed, *self._avoided})
@@ -147,10 +145,7 @@ class Sizes:
             yield
 
     def _choose_different(self, taken: Collection[int]) -> None:
-        """Give each variable a size of its own, other than those in `taken`.
-
-        Cache-like inputs share sizes.
-        """
+        """Give each variable a different size that is not in `taken`; equal keys of `_alike` share a size."""
         used, firsts = set(taken), dict[tuple[object, ...], int]()
         for variable in sorted(self._variables, key=lambda variable: variable.high is None):
             alike = self._alike.get(variable)
@@ -166,27 +161,25 @@ class Sizes:
     def fix_node(self, node: NodeInRun) -> bool:
         """Change sizes so that a failing node may succeed; return whether some size has changed."""
         equal, least = node.size_conflicts()
-        if self._make_equal_anew(equal) or self.grow(least):
+        if self._make_equal(equal) or self.grow(least):
             return True
         return any(self._change(needed, size) for size, needed in least) or self._fit_reshape(node)
 
     def fix_nodes(self, nodes: Sequence[NodeInRun]) -> bool:
-        """Change sizes for many failing nodes at once; return whether some size has changed.
+        """Change sizes so that failing nodes may succeed; return whether some size has changed.
 
-        Otherwise, a network of many equal blocks would need one run for each of them.
+        Many nodes are fixed at once. Otherwise, a network of many equal blocks would need one run per block.
         """
         if len(nodes) > _FEW_NODES:
             pairs = [pair for node in nodes for pair in node.size_conflicts()[0]]
-            if self._make_equal_anew(pairs):
+            if self._make_equal(pairs):
                 return True
         return any(map(self.fix_node, nodes))
 
-    def _make_equal_anew(self, equal: Pairs) -> bool:
-        """Make pairs of sizes equal.
+    def _make_equal(self, equal: Pairs) -> bool:
+        """Make pairs of sizes equal; return whether a size has changed.
 
-        If that leads to sizes that failed before, make their summands equal instead.
-
-        Return whether a size has changed.
+        If that leads to sizes that failed before, change a summand instead, see `_change_summand`.
         """
         before = [variable.size for variable in self._variables]
         self._seen.add(tuple(before))
@@ -195,7 +188,7 @@ class Sizes:
         after = [variable.size for variable in self._variables]
         if tuple(after) in self._seen:  # two sums were made equal in turn to a size that both must have
             self._restore(before)
-            if not self._shift(equal):
+            if not self._change_summand(equal):
                 self._restore(after)
         return True
 
@@ -208,9 +201,9 @@ class Sizes:
         return sum(self._change(size, needed) for size, needed in largest.items()) > 0
 
     def make_room(self, use: InputUse) -> bool:
-        """If there are more indices than positions, enlarge data or shrink indices.
+        """Enlarge data or shrink indices if there are more indices than positions.
 
-        Return whether a size changed.
+        Return whether a size has changed.
         """
         if not len(use.highs):  # tuples without coordinates have one target
             return any(self._change(size, 1) for size in use.shape if size > 1)
@@ -230,11 +223,11 @@ class Sizes:
         for variable, size in zip(self._variables, sizes, strict=True):
             variable.size = size
 
-    def _shift(self, pairs: Pairs) -> bool:
-        """Make sums of sizes equal by changing one summand; return whether a size has changed.
+    def _change_summand(self, pairs: Pairs) -> bool:
+        """Make sizes that are sums equal by changing one summand; return whether a size has changed.
 
-        Example:
-            13 + 6 and 15 + 6 differ by 2, and so do 15 and 13: 15 becomes 13.
+        Example: sizes 19 = 13 + 6 and 21 = 15 + 6 should be equal. They differ by 2, as 13 and 15 do: 15
+        becomes 13.
         """
         sizes = {variable.size for variable in self._variables}
         for left, right in pairs:
@@ -245,10 +238,7 @@ class Sizes:
         return False
 
     def _change(self, size: int, new_size: int) -> bool:
-        """Change all variables of size `size` to `new_size`.
-
-        Return whether that is within the bounds of one.
-        """
+        """Change all dimensions of size `size` to `new_size`; return whether the bounds of one allow that."""
         variables = [variable for variable in self._variables if variable.size == size != new_size]
         return sum(variable.choose(new_size) for variable in variables) > 0
 
@@ -270,7 +260,7 @@ class Sizes:
     def _fit_reshape(self, node: NodeInRun) -> bool:
         """Make the element counts before and after a Reshape equal; return whether a size has changed.
 
-        The data is resized to the count of the target shape, or else to the target shape itself.
+        The data gets as many elements as the target shape has, or else the target shape itself.
         """
         target = (
             node.numbers(1)

@@ -1,12 +1,15 @@
-"""Solves for input elements such that all indices and positions computed from them are legal.
+"""Chooses input elements such that all indices and positions computed from them are legal.
 
-Each use of positions narrows the bounds of the elements that they are computed from, by inverting their
-terms; elements are then drawn within the bounds, use by use. Repeated targets that must differ are moved to
-free targets:
+A *use* is an input of a node that holds positions; its *targets* are single positions or tuples of them. Each
+use narrows the bounds of the input elements that its targets are computed from, by inverting their terms (see
+`provenance`). Elements are then drawn within the bounds, one use after the other. A repeated target that must
+differ is moved to a free one:
 
     term of a target     element * 2 + 1, legal from 0 to 7
     bounds of element    ceil((0 - 1) / 2) to floor((7 - 1) / 2), which is 0 to 3
     drawn                2, 2, 0: targets 5, 5, 1; the second one moves to 7 by setting its element to 3
+
+An element is *final* when a use has been drawn from it; later uses do not change it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,7 +33,7 @@ _NEGATIVE_SHARE = 0.5
 
 
 class IndexFeature(Enum):
-    """A kind of index that a draw should contain, such as a negative or a repeated one."""
+    """A kind of index that a draw should contain."""
 
     NEGATIVE = auto()
     FIRST = auto()
@@ -59,8 +62,8 @@ that ordinary indices remain.
 class Solver:
     """Draws new values for all traced input elements, one use of positions after the other.
 
-    The bounds of an element satisfy all uses of it. Random values are non-negative unless `wraps`; values
-    that are set for a feature may be negative.
+    The bounds of an element satisfy all uses of it. Random targets are negative only with `wraps`; targets
+    that test negative indices always are.
 
     Attributes:
         values: the value of each element.
@@ -85,7 +88,7 @@ class Solver:
             self._drawn = self._narrowed(self._drawn, use, use.least if wraps else use.lows)
 
     def _narrowed(self, bounds: tuple[Array, Array], use: InputUse, least: Array) -> tuple[Array, Array]:
-        """Return element bounds narrowed to those of a use, except where that leaves no value."""
+        """Return the bounds of elements, narrowed by those of a use, except where no value would be left."""
         elements, slopes, offsets = self.terms.look_up(use.terms)
         low, high = (np.broadcast_to(ends, elements.shape) for ends in (least, use.highs))
         is_term = (elements >= 0) & (slopes != 0)
@@ -102,7 +105,7 @@ class Solver:
     def draw(self, use: InputUse, number: int | None = None) -> None:
         """Draw the elements that the positions of a use are computed from, unless they are final.
 
-        If `number`, the number of a draw, is given, some indices get the features of that draw.
+        `number` is the number of the draw: it decides which features some indices get, None for no features.
         """
         rows = _Rows(use, self)
         elements = _distinct(rows.elements[rows.is_steered])
@@ -127,10 +130,7 @@ class Solver:
         self.values[elements] = self.random.integers(lows[elements], highs[elements] + 1)
 
     def _make_distinct(self, rows: "_Rows") -> None:
-        """Make the targets of each lane distinct.
-
-        Repeated ones move to free targets, or else to random ones.
-        """
+        """Move repeated targets to free targets of their lane, or else to random ones."""
         for _ in range(_MOST_ROUNDS):
             clashing = rows.clashing_rows(self.random)
             if not len(clashing):
@@ -149,10 +149,7 @@ class Solver:
             self._redraw(elements[~self.is_fixed[elements]])
 
     def _free_targets(self, rows: "_Rows", order: Array) -> tuple[Array, Array]:
-        """Choose a free target for the rows in `order`.
-
-        Return the rows that got one, and their new targets.
-        """
+        """Choose a free target for each of some rows; return the rows that got one, and their new targets."""
         lanes, room = rows.use.lanes, rows.use.room
         count = int(lanes.max(initial=0)) + 1
         if not len(order) or count * room > _MOST_TARGETS:
@@ -182,10 +179,7 @@ class Solver:
         return np.asarray(((rows.numbers[order] == targets) | ~is_steered).all(axis=1))
 
     def _try_features(self, rows: "_Rows", number: int) -> None:
-        """Give some targets the features of draw number `number`.
-
-        With few targets there are fewer features.
-        """
+        """Give some targets the features of a draw; few targets get fewer features."""
         remaining, count = rows.elements[rows.is_steered.any(axis=1)], 0
         while len(remaining) and count < 4:
             remaining, count = remaining[(remaining != remaining[0]).any(axis=1)], count + 1
@@ -200,10 +194,7 @@ class Solver:
             self._assign(rows, chosen, (rows.numbers - rows.sizes * flipped)[chosen])
 
     def _apply_feature(self, rows: "_Rows", feature: IndexFeature) -> bool:
-        """Give one target a feature, such as a negative index.
-
-        Return False if that is illegal or impossible.
-        """
+        """Give one target a feature, such as a negative index; return whether that was legal and possible."""
         use = rows.use
         can_be = {
             IndexFeature.NEGATIVE: use.wraps,
@@ -227,7 +218,7 @@ class Solver:
     def _targets_for(
         self, rows: "_Rows", feature: IndexFeature, row: int, is_fixed: Array
     ) -> Iterator[Array]:
-        """Yield targets that would give row `row` a feature."""
+        """Yield targets that would give a row a feature, such as a negative index."""
         use, sizes, current = rows.use, rows.sizes, rows.numbers[row]
         if feature is IndexFeature.FIRST:
             yield np.zeros_like(current)
@@ -247,21 +238,18 @@ class Solver:
 
 
 def _distinct(numbers: Array) -> Array:
-    """Return the sorted distinct values of non-negative numbers.
-
-    Unlike np.unique, without importing numpy.ma.
-    """
+    """Return the sorted distinct values of non-negative numbers, like np.unique without its slow import."""
     ordered = np.sort(numbers, axis=None)
     return np.asarray(ordered[np.diff(ordered, prepend=-1) > 0])
 
 
 class _Rows:
-    """The targets of one use, one per row, for the current values of a solver.
+    """The targets of one use, one per row, computed from the current values of a solver.
 
     Attributes:
         is_steered: [n, k], whether the coordinate is computed from an input element.
         elements: [n, k], the number of that element, or 0.
-        keys: [n], one of the elements of each row.
+        keys: [n], the highest element number of each row.
         sizes: [k], the number of legal positions.
     """
 
@@ -283,16 +271,16 @@ class _Rows:
 
     @property
     def are_fixed(self) -> Array:
-        """[n]: whether some coordinate of the row is computed from an element whose value is final."""
+        """[n]: whether some coordinate of the row is computed from a final element."""
         return np.asarray((self.is_steered & self._solver.is_fixed[self.elements]).any(axis=1))
 
     @property
     def targets(self) -> Array:
-        """[n]: an integer key for each target; equal targets of one lane have equal keys."""
+        """[n]: a number for each target; equal targets of one lane have equal numbers."""
         return np.asarray((self.numbers - self.use.lows) % self.sizes @ self._strides + self._lanes)
 
     def clashing_rows(self, random: np.random.Generator) -> Array:
-        """Return the rows to move so that no target repeats: all but one per target; final rows stay."""
+        """Return the rows to move so that no target repeats: all but one row per target; final rows stay."""
         is_fixed = self.are_fixed | ~self.is_steered.any(axis=1)
         order = np.argsort(~is_fixed + random.random(len(self._solver.values))[self.keys] / 2)
         _, first = np.unique(self.targets[order], return_index=True)

@@ -1,10 +1,10 @@
-"""Jobs and executors: a job is a call of one of our functions by name, and an executor runs jobs somewhere.
+"""Jobs and executors: a job is a call of a registered function by name, and an executor runs jobs somewhere.
 
-The module that defines such a function registers it under a name. A process that does jobs for others must
-first import all these modules; the worker gets the name of a module that imports them.
+The module that defines such a function registers it under a name. A process that runs jobs for others must
+first import all these modules; a worker gets the name of a module that imports them (`all_jobs`).
 
 `submit(job, needs)` returns a `Future` at once. The caller submits all jobs and then reads the results in any
-order; the executor decides whether this process, several processes or other machines do them.
+order. The executor decides whether this process, several processes or other machines run them.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,14 +22,14 @@ def register(name: str) -> Callable[[_Function], _Function]:
     """Return a decorator that registers a function as a job under this name."""
 
     def enter(function: _Function) -> _Function:
-        assert TABLE.setdefault(name, function) is function, f"two functions are the job {name!r}"
+        assert TABLE.setdefault(name, function) is function, f"two functions are registered as job {name!r}"
         return function
 
     return enter
 
 
 class NotDone(Error):
-    """Error: a job was not done, because it `ended` its process or its model did not arrive."""
+    """Error: a job has no result, because it `ended` its process, or because it could not be started."""
 
     def __init__(self, message: str, *, ended: bool = False) -> None:
         super().__init__(message)
@@ -37,18 +37,18 @@ class NotDone(Error):
 
 
 class Gone(Error):
-    """Error: the connection to the scheduler is lost, so this job was not done.
+    """Error: the connection to the scheduler is lost, so this job has no result.
 
-    Earlier ones may have been.
+    Earlier jobs may have results.
     """
 
 
 class Job(NamedTuple):
-    """The name of a registered function and its arguments: numbers, words, arrays and records.
+    """The name of a registered function and its arguments: numbers, strings, arrays and records.
 
     Attributes:
-        model: the path of a model that the function reads, which is sent with the job; "" if none.
-        machine: the name of the machine that must do the job; "" for any.
+        model: the path of a model that the function reads, which is sent with the job; "" if there is none.
+        machine: the name of the machine that must run the job; "" for any.
     """
 
     name: str
@@ -62,7 +62,7 @@ class Future(Protocol):
 
     @property
     def machine(self) -> str:
-        """The name of the machine that did the job, "" for this machine."""
+        """The name of the machine that ran the job, "" for this machine."""
 
     def done(self) -> bool:
         """Return whether `result` returns without waiting."""
@@ -72,21 +72,21 @@ class Future(Protocol):
 
         Raises:
             NotDone: the job ended its process, or could not start.
-            Gone: the job will never be done.
+            Gone: the job will never run.
         """
 
 
 class Executor(Protocol):
-    """Does jobs, here or on other machines."""
+    """Runs jobs, here or on other machines."""
 
     def submit(self, job: Job, needs: Sequence[str] = ()) -> Future:
-        """Accept a job; `needs` are the names of runners that the machine must have.
+        """Accept a job and return its future result.
 
-        Return its future result.
+        `needs` are the names of runners that the machine must have.
         """
 
     def close(self) -> None:
-        """End running jobs, whose results the caller no longer needs."""
+        """Stop running jobs; their results are lost."""
 
 
 def perform(job: Job) -> Any:

@@ -1,4 +1,4 @@
-"""The child process of a worker: does one job at a time, in a copy of the client's files (`store`)."""
+"""The child process of a worker: runs one job at a time, in a copy of the client's files (`store`)."""
 
 import os
 from collections.abc import Callable
@@ -13,9 +13,9 @@ from ir_scatter.jobs import TABLE
 from ir_scatter.jobs.wire import RequestRefused, decode, encode
 
 SPELLINGS: dict[str, Spelling] = {}
-"""How error messages of a job name parameters, by the name of the job; as in Python if missing.
+"""How error messages of a job spell parameters, by the name of the job; missing jobs spell them as in Python.
 
-A client that uses the command line reads "--option" instead, as if its own process had done the job.
+A client on the command line reads "--option" instead, as if its own process had run the job.
 """
 
 
@@ -25,9 +25,9 @@ def handlers() -> dict[str, Callable[..., Any]]:
 
 
 def _perform(name: str, folder: str, payload: bytes, root: str) -> dict[str, Any]:
-    """Do a job in the copy of the client's files rooted at `root`.
+    """Run a job in the copy of the client's files rooted at `root`.
 
-    Return the result with paths as on the client.
+    Return the result, in which paths are those of the client.
     """
     os.chdir(root + folder)
     try:

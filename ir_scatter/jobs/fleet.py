@@ -1,8 +1,8 @@
-"""The executor that does jobs on several machines, connected through a Dask scheduler.
+"""The executor that runs jobs on several machines, connected through a Dask scheduler.
 
-The scheduler only passes messages on and knows the workers. This client assigns each job when a machine has
-a free slot. So a job goes to a machine with the device that it needs, large files are sent once, and jobs of
-a lost machine are sent to another one.
+The scheduler only forwards messages and keeps the list of workers. This client assigns a job as soon as a
+machine has a free slot. So a job runs on a machine with the device that it needs, large files are sent once,
+and jobs of a lost machine are sent to another one.
 """
 
 import asyncio
@@ -37,28 +37,26 @@ from ir_scatter.jobs.wire import INLINE_BYTES, Head, RequestRefused, SentFile, d
 from ir_scatter.reading import files_beside
 
 _AHEAD = 2
-"""Jobs that a machine gets per slot: one runs, and the next one is already there when it ends."""
+"""Jobs sent to a machine per slot: one runs, and the next one is already there when it ends."""
 _WATCH = 0.5
-"""Seconds between requests for the list of workers."""
+"""Seconds between two requests for the list of workers."""
 _DEATHS = 2
-"""Number of machines that may be lost during a job before the job is given up."""
+"""A job is given up after this many machines were lost while it ran."""
 _ATTEMPTS = 4
-"""How often a job is sent if its files change, or are removed from the machine to make room."""
+"""Maximum attempts to send a job whose files change, or are removed on the machine to make room."""
 _RETURN = 120.0
 """Seconds that a job waits for a suitable machine after the last one was lost."""
 _SILENCE = 60.0
-"""Seconds without an answer after which the scheduler counts as lost."""
+"""Seconds without an answer after which the scheduler is treated as lost."""
 _FAREWELL = 5.0
-"""Time limit in seconds to tell the workers that the client disconnects."""
+"""Time limit, in seconds, to notify workers that the client disconnects."""
 _SLOW, _BAR = 0.5, 30
-"""A machine is marked as slow below this share of the median rate; the length in characters of a progress
-bar.
-"""
+"""A machine is marked as slow below this share of the median rate; length of a progress bar in characters."""
 
 
 @dataclass(eq=False)
 class _Task(Promise[Any]):
-    """A submitted job and its future result; `number` is its place in the order of submission."""
+    """A submitted job and its future result; tasks are numbered in the order of submission."""
 
     number: int
     job: Job
@@ -66,9 +64,9 @@ class _Task(Promise[Any]):
     machine: str = ""
     deaths: int = 0
     breaks: int = 0
-    """Number of connections that broke during the job although the scheduler stayed."""
+    """How often the connection broke while the job ran, although the scheduler was not lost."""
     without: dict[str, str] = field(default_factory=dict)
-    """Machines that have no room for the job's files, with their messages."""
+    """Machines that have no room for the job's files, with their error messages."""
 
     def __post_init__(self) -> None:
         super().__init__()
@@ -88,7 +86,7 @@ class _Task(Promise[Any]):
 
 @dataclass(eq=False)
 class _Member:
-    """A connected machine: the address of its worker, and the tasks that it works on."""
+    """A connected machine: the address of its worker, and the tasks that it runs."""
 
     address: str
     machine: Machine
@@ -104,7 +102,7 @@ class _Member:
 
 @dataclass
 class Share:
-    """The work that one machine has done; `rate` is in jobs per second since its first job began."""
+    """The jobs that one machine has run; `rate` is in jobs per second since its first job began."""
 
     jobs: int = 0
     bytes: int = 0
@@ -119,8 +117,8 @@ class Share:
 class Fleet:
     """Executor for the machines of a Dask scheduler.
 
-    Every unfinished task is in `_open`. The same lock guards adding a task and ending the event loop: the end
-    fails all tasks that were added before, and later ones are refused, so that no caller waits forever.
+    Every unfinished task is in `_open`. One lock guards adding a task and ending the event loop. The end
+    fails all tasks that were added before, and later ones are refused. So no caller waits forever.
     """
 
     def __init__(self, address: Address, *, results_folder: Path | None = None, resume: bool = False) -> None:
@@ -128,7 +126,7 @@ class Fleet:
 
         Args:
             address: the address of the scheduler.
-            results_folder: a folder for results, so that another run can reuse the results.
+            results_folder: a folder for results, so that a later run can reuse them.
             resume: whether to reuse the results in that folder.
 
         Raises:
@@ -144,7 +142,7 @@ class Fleet:
         self._waiting = list[_Task]()
         self._name, self._count, self._done = secrets.token_hex(8), 0, 0
         self._lock, self._open = Lock(), dict[_Task, bool]()
-        """Unfinished tasks; True if the event loop will finish them, False for a thread of this process."""
+        """Unfinished tasks; True: the event loop handles it, False: a thread of this process does."""
         self._has_ended = self._is_closed = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ready = Event()
@@ -160,11 +158,11 @@ class Fleet:
 
     @property
     def machines(self) -> list[Machine]:
-        """The machines in the order of their names, including lost ones, which may come back."""
+        """All machines seen so far, in the order of their names; lost ones may return, and are included."""
         return [machine for _, (machine, _) in sorted(self._seen.copy().items())]
 
     def demand(self, runner: str) -> None:
-        """Check that some machine has a runner, "lab-arc/openvino:GPU" or "openvino:GPU".
+        """Check that some machine has a runner: "lab-arc/openvino:GPU", or "openvino:GPU" on any machine.
 
         Raises:
             UsageError: no machine has this name.
@@ -205,16 +203,12 @@ class Fleet:
     def submit(self, job: Job, needs: Sequence[str] = ()) -> _Task:
         """Accept a job and return its future result.
 
-        If no single machine has all needed runners, the job runs in this process and uses runners on the
-        machines.
+        If no single machine has all needed runners, the job runs in this process, and its models run on the
+        machines that have the runners.
 
         Raises:
             UsageError: a machine that the job names does not exist.
             Absent: no machine has a needed runner.
-
-        Raises:
-            UsageError: a machine that it names does not exist.
-            Absent: no machine has a runner that it needs.
         """
         for runner in needs:
             self.demand(f"{job.machine}/{runner}" if job.machine else runner)
@@ -229,12 +223,12 @@ class Fleet:
         return task
 
     def forget(self) -> None:
-        """Delete the stored results, unless the connection was lost and the run must be resumed."""
+        """Delete the stored results, unless the connection was lost: then another run can resume."""
         if not self.gone:
             self._finished.forget()
 
     def close(self) -> None:
-        """Disconnect without waiting for running jobs; waiting for their results then raises an error."""
+        """Disconnect without waiting for running jobs; their futures then raise `Gone`."""
         if (loop := self._loop) is not None:
             with suppress(RuntimeError):  # the event loop has ended
                 loop.call_soon_threadsafe(self._leaving.set)
@@ -256,9 +250,9 @@ class Fleet:
             self._loop.call_soon_threadsafe(self._enter, task)
 
     def _give_to_thread(self, task: _Task, *, is_alone: bool = False) -> None:
-        """Do a task in a thread of this process; fail it if the fleet is closed.
+        """Run a task in a thread of this process; fail it if the fleet is closed.
 
-        With `is_alone` the thread is a new one: all threads of the pool may be waiting for this task.
+        With `is_alone` the thread is a new one, as all threads of the pool may be waiting for this task.
         """
         with self._lock:
             is_open = not self._is_closed
@@ -274,7 +268,7 @@ class Fleet:
             self._here.submit(_do_here, task)
 
     def _fail_open(self, *, is_closed: bool) -> None:
-        """Accept no more tasks, and fail those that will never be finished."""
+        """Accept no more tasks, and fail those that can never finish."""
         with self._lock:
             self._has_ended, self._is_closed = True, self._is_closed or is_closed
             lost = [task for task, is_of_loop in self._open.items() if is_of_loop or self._is_closed]
@@ -293,7 +287,7 @@ class Fleet:
     # The thread of the event loop
 
     def _run(self) -> None:
-        """Run the event loop; when it ends for any reason, fail its open tasks."""
+        """Run the event loop; whenever it ends, fail its open tasks."""
         try:
             with asyncio.Runner() as runner:
                 runner.run(self._watch())
@@ -335,7 +329,7 @@ class Fleet:
             self._ready.set()
 
     async def _leave(self) -> None:
-        """Tell the workers to end jobs of this client."""
+        """Ask the workers to end the jobs of this client."""
         for member in self._members.values():
             member.stop()
             if member.tasks:
@@ -362,7 +356,7 @@ class Fleet:
             task.fail(NotDone("; ".join(reasons) or nobody))
 
     def _add_member(self, address: str, worker: dict[str, Any]) -> None:
-        """Start to give jobs to a new worker, if it runs this library."""
+        """Start to assign jobs to a new worker, if it runs this library."""
         try:
             machine = read_announcement(worker.get(ANNOUNCED))
         except RequestRefused as error:
@@ -374,9 +368,9 @@ class Fleet:
             member.slots.append(self._loop.create_task(self._work(member)))
 
     def _lose(self, member: _Member) -> None:
-        """Requeue the tasks of a lost machine; give up those during which _DEATHS machines were lost.
+        """Requeue the tasks of a lost machine; give up tasks that ran on _DEATHS lost machines.
 
-        After its first loss a task runs alone on a machine, so that the second loss is its fault.
+        After its first loss a task runs alone on a machine, so that a second loss can be blamed on it.
         """
         member.stop()
         for task in member.tasks:
@@ -389,12 +383,12 @@ class Fleet:
                 task.fail(NotDone(reason, ended=True))
 
     def _enter(self, task: _Task) -> None:
-        """Queue a task for the next suitable machine; it fails when the event loop ends (`_fail_open`)."""
+        """Queue a task for the next suitable machine; it fails if the event loop ends (`_fail_open`)."""
         insort(self._waiting, task, key=lambda task: task.number)
         self._changed.set()
 
     async def _next(self, member: _Member) -> _Task:
-        """Wait for a task for a machine. A task that was lost before runs alone, see `_lose`."""
+        """Wait for a task that a machine can run; a task that was lost once runs alone (`_lose`)."""
         while True:
             task = next((task for task in self._waiting if task.fits(member.machine)), None)
             is_blocked = any(task.deaths for task in member.tasks)
@@ -407,7 +401,7 @@ class Fleet:
             await self._changed.wait()
 
     async def _work(self, member: _Member) -> None:
-        """Send a machine one job after the other, until it is lost."""
+        """Send a machine jobs one after the other, until it is lost."""
         share = self.shares.setdefault(member.machine.name, Share())
         while True:
             task = await self._next(member)
@@ -433,10 +427,10 @@ class Fleet:
             self._changed.set()
 
     async def _have_done(self, member: _Member, task: _Task, share: Share) -> None:
-        """Send one job to a machine and finish its task, unless the machine has no room for it.
+        """Send one job to a machine and finish its task; if the machine has no room for it, only note that.
 
         Raises:
-            NotDone: the machine could not do the job.
+            NotDone: the machine could not run the job.
             RuntimeError: the answer shows a bug in this library.
         """
         name = member.machine.name
@@ -482,7 +476,8 @@ class Fleet:
     ) -> dict[str, Any]:
         """Upload data that a machine lacks, in pieces.
 
-        Return {"status": "again"}, or the worker's failure.
+        Return {"status": "again"} after success, otherwise the failure: {"status": "changed"} or the worker's
+        answer.
         """
         for hash in hashes:
             token, offset, size = secrets.token_hex(8), 0, parcel.head.wanted[hash]
@@ -518,7 +513,7 @@ def _do_here(task: _Task) -> None:
 
 
 def _settle(task: _Task, result: bytes, status: str = "done") -> None:
-    """Give a task its encoded result; with status "raised" the result is the error to raise."""
+    """Finish a task with its encoded result; for status "raised", fail it with the encoded error."""
     value = decode(result)
     if status == "done":
         task.finish(value)
@@ -530,7 +525,7 @@ def _settle(task: _Task, result: bytes, status: str = "done") -> None:
 class _Parcel(NamedTuple):
     """A job ready to be sent.
 
-    Small files and arrays go with the message, large ones only if the worker lacks them.
+    Small files and arrays are part of the message; large ones are only sent if the worker lacks them.
     """
 
     head: Head
@@ -574,7 +569,7 @@ def _pack(job: Job) -> _Parcel:
 def split(runner: str) -> tuple[str, str]:
     """Split the name of a runner: "lab/openvino:GPU" -> ("lab", "openvino:GPU").
 
-    The machine is "" if the name has none.
+    For a name without a machine the first item is "".
     """
     host, slash, name = runner.partition("/")
     return (host, name) if slash else ("", runner)

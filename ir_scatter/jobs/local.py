@@ -1,4 +1,4 @@
-"""Executors on this machine: in this process, when a result is read, or in a pool of processes."""
+"""Executors on this machine: `Here` runs a job when its result is read, `Processes` in a process pool."""
 
 import os
 import threading
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 class Here:
-    """Does each job in this process, when its result is read."""
+    """Runs each job in this process, when its result is read."""
 
     def submit(self, job: Job, needs: Sequence[str] = ()) -> "_Later":
         return _Later(job)
 
     def close(self) -> None:
-        """Do nothing: no job runs between calls."""
+        """Do nothing: jobs only run within `result`."""
 
 
 class _Later:
@@ -38,10 +38,10 @@ class _Later:
 
 
 class Processes:
-    """Does jobs in a pool of processes.
+    """Runs jobs in a pool of processes.
 
     If one process ends, the whole pool is lost. A new pool then retries the unfinished jobs one at a time, so
-    that only the job that ends its process again is given up.
+    that only a job that ends its process again is given up.
     """
 
     def __init__(self, count: int) -> None:
@@ -85,7 +85,7 @@ class Processes:
     def _begin(self, job: Job) -> "Running[Any]":
         """Submit the function itself, not its name.
 
-        It is pickled by its module, which a spawned process then imports.
+        It is pickled by its module, so that a spawned process imports that module.
         """
         return self._pool.submit(TABLE[job.name], *job.arguments)
 
@@ -128,7 +128,7 @@ def _begin(spelling: Spelling) -> None:
 
 
 def _end_with_parent() -> None:
-    """Make a process of the pool end when its parent is killed, and ignore Ctrl-C."""
+    """End this process of the pool when its parent is killed; ignore Ctrl-C."""
     import signal
     from multiprocessing import parent_process
     from multiprocessing.util import Finalize
@@ -152,5 +152,5 @@ def _end_with_parent() -> None:
 
 
 def local(count: int = 1) -> "closing[Here | Processes]":
-    """Return an executor with `count` processes, as a context manager; with 1 it uses this process."""
+    """Return an executor with `count` processes as a context manager; with 1 it runs jobs in this process."""
     return closing(Processes(count) if count > 1 else Here())

@@ -1,4 +1,4 @@
-"""Descriptions of machines: name, hardware, runners, and the differences of two machines."""
+"""Describes machines of a fleet: name, hardware, runners, and the differences of two machines."""
 
 import json
 import os
@@ -27,7 +27,7 @@ _INSTRUCTIONS = ("amx_int8", "amx_bf16", "avx512_bf16", "avx512f", "avx2", "sse4
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A machine that does jobs (one Dask worker).
+    """A machine that runs jobs (one Dask worker).
 
     Attributes:
         name: the prefix of its runners, as in "lab-arc/openvino:GPU".
@@ -37,10 +37,10 @@ class Machine:
         instructions: instruction sets of the CPU, only those by which runtimes choose kernels.
         version: the version of this library.
         packages: the versions of other packages.
-        slots: the number of jobs that the machine does at a time.
+        slots: number of jobs that run at the same time.
         devices: all runners, including those that cannot run there.
         releases: other releases that are installed there, "openvino@2025.4.0".
-        fingerprint: identifies the results of `doctor` there; "" if it did not run.
+        fingerprint: hash of the results of `doctor` there; "" if it did not run.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Machine:
     fingerprint: str = ""
 
     def offers(self, runner: str) -> bool:
-        """Return whether a runner can run on this machine; its name is given without a machine."""
+        """Return whether a runner, named without a machine, can run here: "openvino:GPU"."""
         runtime = runner.partition(":")[0]
         if "@" in runtime and not any(f"{release}.".startswith(f"{runtime}.") for release in self.releases):
             return False
@@ -76,7 +76,7 @@ class Machine:
 
     @property
     def kind(self) -> tuple[tuple[str, str], ...]:
-        """(name, value) pairs of everything that results may depend on.
+        """(name, value) pairs of all properties that results may depend on.
 
         Machines with equal pairs should give equal results.
         """
@@ -91,7 +91,7 @@ class Machine:
 
 
 def announcement(machine: Machine) -> dict[str, Any]:
-    """Return the description of a machine as plain data, which `read_announcement` reads."""
+    """Convert the description of a machine to plain data, for `read_announcement`."""
     return {"version": machine.version, "machine": encode(machine)[0]}
 
 
@@ -99,7 +99,7 @@ def read_announcement(message: Any) -> Machine:
     """Return the machine that a worker announced.
 
     Raises:
-        RequestRefused: the worker has another release, or is a worker of another program.
+        RequestRefused: the worker has another release of this library, or belongs to another program.
     """
     version = message.get("version") if isinstance(message, dict) else "none"
     if version != __version__:
@@ -112,7 +112,7 @@ def read_announcement(message: Any) -> Machine:
 
 
 def differences(first: Machine, second: Machine) -> list[str]:
-    """Return the differences of two machines as texts such as "openvino 2026.4.1, 2025.4.0"."""
+    """Return the differences of two machines as texts: "openvino 2026.4.1, 2025.4.0"."""
     here, there = dict(first.kind), dict(second.kind)
     names = dict.fromkeys((*here, *there))
     return [
@@ -123,7 +123,7 @@ def differences(first: Machine, second: Machine) -> list[str]:
 
 
 def groups(machines: Sequence[Machine]) -> list[list[Machine]]:
-    """Return machines in groups of the same kind."""
+    """Group machines of the same kind."""
     by_kind: dict[object, list[Machine]] = {}
     for machine in machines:
         by_kind.setdefault(machine.kind, []).append(machine)
@@ -131,7 +131,7 @@ def groups(machines: Sequence[Machine]) -> list[list[Machine]]:
 
 
 def this_machine(name: str, slots: int) -> Machine:
-    """Describe this machine; every runner runs a small model to find out whether it works here."""
+    """Describe this machine; every runner runs a small model, to find out whether it works here."""
     devices = tuple(runners.survey())
     used = {
         package: version
@@ -170,7 +170,7 @@ def _processor() -> tuple[str, set[str]]:
 
 
 def _fingerprint(devices: Sequence[Availability]) -> str:
-    """Return twelve letters that are equal on two machines if `doctor` found the same on both."""
+    """Return twelve characters, equal on two machines if `doctor` found the same on both."""
     used = {(device.runner, version) for device in devices for version in device.versions.values()}
     rows = [row for row in read_rows(cache_file()) if (row.runner, row.release) in used]
     if not rows:

@@ -21,5 +21,5 @@ def run(name: str, model: str, feeds: Mapping[str, Array], options: Mapping[str,
 def stream(
     name: str, model: str, feeds: Sequence[Mapping[str, Array]], options: Mapping[str, Any]
 ) -> list[Streamed]:
-    """Run a model for each of many feeds on a runner of this machine."""
+    """Run a model on a runner of this machine once per feed; return one result per feed."""
     return runners.find(name).stream(model, feeds, **options)

@@ -1,4 +1,4 @@
-"""Runners on other machines: every run is sent there as a job."""
+"""Runners on other machines: every run is sent to a machine as a job."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -16,7 +16,7 @@ from ir_scatter.runners.base import Availability, Outcome, Runner, Status, Strea
 
 
 class FleetRunner(Runner):
-    """A runner on one other machine, or on any machine that has it."""
+    """A runner on a certain machine of a fleet, or on any machine that has it."""
 
     def __init__(self, fleet: Fleet, host: str, there: Runner) -> None:
         self._fleet, self._host, self._there = fleet, host, there
@@ -30,13 +30,13 @@ class FleetRunner(Runner):
 
     @property
     def machines(self) -> list[Machine]:
-        """The machines that may run the models of this runner."""
+        """The machines that may run models for this runner."""
         machines = (machine for machine in self._fleet.machines if self._host in {"", machine.name})
         return [machine for machine in machines if machine.offers(self._there.name)]
 
     @cached_property
     def about(self) -> Availability:
-        """The description of the device, taken from the first of the machines."""
+        """The description of the device on the first of the machines."""
         devices = [device for machine in self.machines for device in machine.devices]
         devices = [device for device in devices if device.runner == self._there.name]
         return replace(devices[0], runner=self.name) if devices else Availability(self.name, True)
@@ -47,7 +47,7 @@ class FleetRunner(Runner):
 
     @property
     def remarks(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Remarks on the device, and on the machine if the runner names one."""
+        """Remarks on the device, and on the machine if the runner's name contains one."""
         of_machine = [f"on {machine.name}: {machine.summary}" for machine in self.machines if self._host]
         return (*self._there.remarks, *of_machine)
 
@@ -55,7 +55,7 @@ class FleetRunner(Runner):
         return self.about
 
     def start(self) -> None:
-        """Do nothing: the workers run already."""
+        """Do nothing: the workers are running already."""
 
     def run(self, model_path: str | Path, feeds: Mapping[str, Array], **options: Any) -> Outcome:
         path = str(model_path)
@@ -83,11 +83,11 @@ class FleetRunner(Runner):
         return future.result(), future.machine
 
     def close(self) -> None:
-        """Do nothing: other runners use the same workers."""
+        """Do nothing: other runners share the workers."""
 
 
 class FleetRunners:
-    """Resolves names of runners on a fleet: "lab-arc/openvino:GPU", or "openvino:GPU" of any machine."""
+    """Resolves runner names on a fleet: "lab-arc/openvino:GPU", or "openvino:GPU" on any machine."""
 
     def __init__(self, fleet: Fleet) -> None:
         self._fleet, self._made = fleet, dict[str, FleetRunner]()
@@ -100,5 +100,5 @@ class FleetRunners:
         return self._made.setdefault(long, FleetRunner(self._fleet, host, there))
 
     def known(self) -> list[str]:
-        """Return every runner of every machine."""
+        """Return the names of all runners of all machines."""
         return [f"{machine.name}/{runner}" for machine in self._fleet.machines for runner in machine.runners]

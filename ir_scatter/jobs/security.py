@@ -1,4 +1,4 @@
-"""Addresses and certificates of a fleet, and the reasons why a connection fails."""
+"""Addresses and certificates of a fleet; explains why a connection fails."""
 
 import os
 import socket
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from distributed import Security
 
 _PATIENCE = 5.0
-"""Seconds within which a scheduler must answer."""
+"""Time limit, in seconds, for the scheduler's first answer."""
 _DAYS = 365
 _MOST = 1 << 20
-"""Largest size of a certificate file in bytes; all public authorities together need a fifth of it."""
+"""Maximum size of a certificate file in bytes; all public authorities together take a fifth of it."""
 _PORT = 8786
 NAMES = ("ca.pem", "lab.pem", "lab-key.pem")
 
@@ -32,10 +32,10 @@ class Address:
     """The address of a scheduler, and the certificates for connections to it.
 
     Attributes:
-        text: such as "tls://lab:8786".
-        ca: file of the certificate authority; "" means that of Dask's configuration or environment variables.
-        cert: file of the certificate; "" likewise.
-        key: file of the private key; "" likewise.
+        text: the address: "tls://lab:8786".
+        ca: file of the certificate authority; "" for the one in Dask's configuration.
+        cert: file of the certificate; "" for the one in Dask's configuration.
+        key: file of the private key; "" for the one in Dask's configuration.
         is_insecure: whether tcp:// is allowed for an address that other machines can reach.
     """
 
@@ -47,10 +47,10 @@ class Address:
 
     @property
     def parts(self) -> tuple[str, str, int]:
-        """Protocol, host and port.
+        """(protocol, host, port).
 
         Raises:
-            UsageError: the text is no address, or an unencrypted one that other machines can reach.
+            UsageError: the text is not an address, or it is unencrypted and other machines can reach it.
         """
         try:
             split = urlsplit(self.text)
@@ -111,7 +111,7 @@ def demand_reachable(address: Address) -> None:
     """Check that a scheduler answers at an address, and that both sides accept the certificates.
 
     Raises:
-        Absent: it does not; the message has the reason.
+        Absent: it does not answer, or a side refuses; the message has the reason.
     """
     protocol, host, port = address.parts
     context = address.security().get_connection_args("client").get("ssl_context")
@@ -134,12 +134,12 @@ def demand_reachable(address: Address) -> None:
 
 
 def make_certificates(folder: str) -> list[Path]:
-    """Write a certificate authority for a lab, and one certificate for all of its machines, valid for a year.
+    """Write a certificate authority for a fleet, and one certificate for all machines, valid for a year.
 
-    The key of the authority is discarded, so that it cannot sign anything else.
+    The authority's key is discarded, so that nobody can sign further certificates.
 
     Raises:
-        UsageError: the files exist already, or the package is missing.
+        UsageError: the files exist already, or the package `cryptography` is missing.
     """
     from datetime import UTC, datetime, timedelta
 

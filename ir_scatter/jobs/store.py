@@ -1,10 +1,9 @@
-"""Stores files and arrays that a machine received, by SHA-256, up to a size limit.
+"""The storage of a worker: keeps received files and arrays by SHA-256, and builds mirrors of them.
 
-And builds mirrors of them.
-
-A mirror is a folder in which files have the same paths, below a root, as on the client. A folder that all
-machines share becomes a symbolic link if all files of the job below it are equal on both machines; otherwise
-all of these files are written into the mirror. So writing into a mirror never changes a shared folder.
+A mirror is a folder in which the files of a job have the same paths as on the client, below a root. A shared
+folder has the same path on all machines. It becomes a symbolic link in the mirror if all files of the job in
+it are equal on both machines. Otherwise its files are written into the mirror, so that a job never changes a
+shared folder.
 """
 
 import io
@@ -35,14 +34,14 @@ class Changed(Exception):
 
 
 class Store:
-    """Stores received data in a folder; above the limit the least recently used data is removed first."""
+    """Stores received data in a folder; at the size limit the least recently used data is removed."""
 
     def __init__(self, folder: Path, limit: int, shared: Sequence[str] = ()) -> None:
         """Open a folder, and remove leftovers of processes that have ended.
 
         Args:
             folder: created if it does not exist; other processes may use it at the same time.
-            limit: largest total size of stored data, in bytes.
+            limit: maximum total size of stored data, in bytes.
             shared: folders that have the same paths and files on the client.
         """
         self._kept, self._mirrors, self._limit = folder / "kept", folder / "mirrors", limit
@@ -71,7 +70,7 @@ class Store:
         self.put_piece(hash, f"{next(_NUMBERS):x}", 0, len(data), data)
 
     def put_piece(self, hash: str, token: str, offset: int, size: int, data: bytes) -> None:
-        """Store a piece of data of `size` bytes; the pieces of one sender share a token, and come in order.
+        """Store a piece of data of `size` bytes; pieces of one upload share a token, and come in order.
 
         Raises:
             Changed: after the last piece, the data has another hash.
@@ -107,7 +106,7 @@ class Store:
 
     @contextmanager
     def mirror(self, head: Head) -> Iterator[Path]:
-        """Build a mirror and yield its root: it has the job's files at their paths, and arrays in "/.arrays".
+        """Build a mirror and yield its root; it contains the job's files, and its arrays in "/.arrays".
 
         Raises:
             Changed: a file of a shared folder has changed since it was checked.
@@ -140,8 +139,8 @@ class Store:
             shutil.rmtree(root, ignore_errors=True)
 
     def _link(self, hash: str, root: Path, place: Path) -> None:
-        """Link a stored file into a mirror; refuse a place that leads out of the mirror."""
-        # it could through a link, if file names ignore case
+        """Hard-link a stored file into a mirror, or copy it; refuse a path that leads out of the mirror."""
+        # a link of the mirror may be on the way, if file names ignore case
         if not place.parent.resolve().is_relative_to(root.resolve()):
             raise RequestRefused(f"{str(place.relative_to(root))[:80]!r} leads out of the mirror")
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -158,7 +157,7 @@ class Store:
                 shutil.copyfileobj(source, copy)
 
     def _links(self, head: Head) -> list[str]:
-        """Return the outermost shared folders whose files are all the same as the client's."""
+        """Return the outermost shared folders in which all files of the job equal the client's."""
         usable = []
         for folder in self._shared:
             files = [file for file in head.files if _is_below(file.path, [folder])]
@@ -199,10 +198,10 @@ class Store:
 
 
 class Finished:
-    """Results of jobs in an optional folder, by the hash of the job, so that another run can reuse them."""
+    """Results of jobs by the hash of the job, in an optional folder, so that a later run can reuse them."""
 
     def __init__(self, folder: Path | None, *, resume: bool) -> None:
-        """Open a folder, which may not exist yet; results in it are only used with `resume`."""
+        """Open a folder, which may not exist yet; earlier results in it are only used with `resume`."""
         self._folder, self._resumes, self._used = folder, resume, set[Path]()
 
     def get(self, key: str) -> bytes | None:
@@ -216,7 +215,7 @@ class Finished:
         return result
 
     def put(self, key: str, result: bytes) -> None:
-        """Store the result of a job by its hash; ignore errors of the disk."""
+        """Store the result of a job; ignore disk errors."""
         if self._folder is None:
             return
         with suppress(OSError):
@@ -232,7 +231,7 @@ class Finished:
 
 
 def known_hash(path: str) -> str:
-    """Return the SHA-256 of a file, cached until its size or time changes.
+    """Return the SHA-256 of a file, cached until its size or modification time changes.
 
     Raises:
         OSError: it cannot be read.
@@ -247,30 +246,30 @@ def _hash(path: str, size: int, time: int) -> str:
 
 
 def forget_hashes() -> None:
-    """Clear the cache of hashes: a file may change without changing its size and time."""
+    """Clear the cache of hashes: a file may change without changing size or time."""
     _hash.cache_clear()
 
 
 def pieces(source: str | bytes) -> Iterator[bytes]:
-    """Yield pieces of PIECE_BYTES of a file, given by its path, or of bytes; stop at a read error."""
+    """Yield a file (given by its path) or bytes in pieces of PIECE_BYTES; stop at a read error."""
     with suppress(OSError), open_regular(source) if isinstance(source, str) else io.BytesIO(source) as file:
         while data := file.read(PIECE_BYTES):
             yield data
 
 
 def _place(root: Path, path: str) -> Path:
-    """Return where a mirror holds a file with this absolute path."""
+    """Return where a mirror has the file with this absolute path."""
     return root / path.lstrip("/")
 
 
 def _is_below(path: str, folders: Iterable[str]) -> bool:
-    """Return whether a path is one of some folders, or is below one of them."""
+    """Return whether a path is one of these folders, or lies in one of them."""
     place, root = _place(Path("/"), path), Path("/")
     return any(place.is_relative_to(_place(root, folder)) for folder in folders)
 
 
 def _is_same(path: str, hash: str) -> bool:
-    """Return whether this machine has a file with this hash at a path."""
+    """Return whether the file at a path on this machine has this hash."""
     with suppress(OSError):
         return known_hash(path) == hash
     return False

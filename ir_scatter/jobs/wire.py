@@ -1,7 +1,7 @@
-"""The wire format of jobs and results: bytes that can contain only data and records of this package.
+"""The wire format of jobs and results: pickled bytes that can only contain data and records of this package.
 
-Large arrays are replaced by their SHA-256 and sent once. A path of a file that is sent with a job means the
-same path below the root of a mirror, which the worker builds.
+Large arrays are replaced by their SHA-256 and sent once. Paths of files that are sent with a job are marked;
+on the worker they refer to copies of the files, below the root of a mirror (`store`).
 """
 
 import io
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 PROTOCOL = 1
 MOST_BYTES = 64 << 20
-"""Largest size of a job, without the files and large arrays that are sent separately."""
+"""Maximum size of a job, without the files and large arrays that are sent separately."""
 INLINE_BYTES = 1 << 18
-"""Files and arrays smaller than this are sent with the job, not separately."""
+"""Files and arrays below this size are sent with the job, not separately."""
 
 _PLAIN = {
     ("builtins", "complex"),
@@ -60,13 +60,13 @@ class SentFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The facts about a job that a worker needs before it decodes the payload.
+    """The facts about a job that a worker needs before it decodes the arguments.
 
     Attributes:
         name: the registered name of the function.
-        folder: the client's current folder, where relative paths begin.
+        folder: the client's current folder, from which relative paths start.
         files: the files that must be in the mirror.
-        arrays: hash and size of each large array.
+        arrays: (hash, size in bytes) of each large array.
     """
 
     name: str
@@ -128,12 +128,12 @@ def hash_of(data: bytes) -> str:
 
 
 def encode(value: Any, *, paths: Collection[str] = (), root: str = "") -> tuple[bytes, dict[str, bytes]]:
-    """Encode a value as bytes; return these, and its large arrays by their hashes.
+    """Encode a value as bytes; also return its large arrays, as bytes by hash.
 
     Args:
         value: data and records of this package.
         paths: paths of files that are sent with it.
-        root: root folder of a mirror, which is removed from every path.
+        root: root folder of a mirror; it is removed from every path, and all arrays stay inline.
     """
     stream = io.BytesIO()
     pickler = _Pickler(stream, paths, root)
@@ -142,10 +142,10 @@ def encode(value: Any, *, paths: Collection[str] = (), root: str = "") -> tuple[
 
 
 def decode(data: bytes, *, root: str = "", large: Callable[[str], bytes] | None = None) -> Any:
-    """Return the value of encoded bytes; `large` returns the bytes of a large array by its hash.
+    """Decode a value; `large` returns the bytes of a large array by its hash.
 
     Raises:
-        RequestRefused: it contains something other than data and records of this package.
+        RequestRefused: the bytes contain something other than data and records of this package.
     """
     unpickler = _Unpickler(io.BytesIO(data))
     unpickler.root, unpickler.large = root, large or _refuse_large_array
@@ -158,7 +158,7 @@ def decode(data: bytes, *, root: str = "", large: Callable[[str], bytes] | None 
 
 
 def _refuse_large_array(hash: str) -> bytes:
-    raise RequestRefused("there are no large arrays here")
+    raise RequestRefused("large arrays cannot be fetched here")
 
 
 class _Pickler(ArrayPickler):

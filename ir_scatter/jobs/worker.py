@@ -1,7 +1,7 @@
-"""The processes of a fleet: Dask's scheduler, and workers, which do jobs in child processes.
+"""The processes of a fleet: Dask's scheduler, and workers, which run jobs in child processes.
 
-A worker handles three kinds of requests, each a message of plain data without code. A worker never does a job
-itself: a child process does, which runs runtimes in its own children.
+A worker answers three requests ("job", "piece", "leave"), each a message of plain data without code. The
+worker process never runs a job itself: a child process does, which runs runtimes in its own children.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ Tell = Callable[[str], object]
 
 
 def _without_pages(kind: type[Any]) -> type[Any]:
-    """Return a subclass of a Dask server without web pages, which would show all data to anyone."""
+    """Return a subclass of a Dask server without web pages: these show all data to anyone."""
     return type(kind.__name__, (kind,), {"start_http_server": lambda *_, **__: None})
 
 
@@ -40,16 +40,16 @@ class _Arrivals(SchedulerPlugin):  # type: ignore[misc]
         self._tell = tell
 
     def add_worker(self, scheduler: Any, worker: str) -> None:
-        self._tell(f"{scheduler.workers[worker].name} is here, from {scheduler.workers[worker].host}")
+        self._tell(f"{scheduler.workers[worker].name} connected from {scheduler.workers[worker].host}")
 
     def remove_worker(self, scheduler: Any, worker: str, **_: Any) -> None:
-        self._tell(f"{worker} is gone")
+        self._tell(f"{worker} disconnected")
 
 
 async def serve_scheduler(address: Address, tell: Tell, dashboard: str = "") -> None:
     """Run a scheduler until it is stopped.
 
-    `dashboard` is the address of its web pages such as ":8787", "" for none.
+    `dashboard` is the address of its web pages such as ":8787"; "" for no pages.
 
     Raises:
         Absent: it cannot listen at the address.
@@ -73,10 +73,10 @@ async def serve_scheduler(address: Address, tell: Tell, dashboard: str = "") -> 
 
 
 class RequestHandler:
-    """Handles the requests that a worker receives."""
+    """Answers the requests that a worker receives."""
 
     def __init__(self, store: Store, slots: int, child: str) -> None:
-        """Handle requests with `slots` jobs at a time, each in a process that runs the module `child`."""
+        """Run up to `slots` jobs at a time, each in a process that runs the module `child`."""
         self._store = store
         self._children = SimpleQueue[Child]()
         self._at_work: dict[Child, str] = {}
@@ -86,7 +86,7 @@ class RequestHandler:
         self._slots = asyncio.Semaphore(slots)
 
     async def answer(self, comm: Any = None, ask: Any = None, **fields: Any) -> dict[str, Any]:
-        """Return the answer to a request: a dictionary with `status`, and the fields of that status."""
+        """Return the answer to a request: a dictionary with `status` and the fields of that status."""
         try:
             match ask:
                 case "job":
@@ -152,9 +152,6 @@ async def serve_worker(address: Address, machine: Machine, store: Store, tell: T
 
     Raises:
         Absent: the scheduler cannot be reached at the start, or has a worker with this name.
-
-    Raises:
-        Absent: the scheduler cannot be reached at the start, or has a worker with this name.
     """
     _configure()
     await asyncio.to_thread(demand_reachable, address)
@@ -174,7 +171,7 @@ async def serve_worker(address: Address, machine: Machine, store: Store, tell: T
             async with worker:
                 tell(f"{machine.name} works for {address.text}")
                 await worker.finished()
-        tell(f"the connection to {address.text} is lost; {machine.name} waits for it")
+        tell(f"the connection to {address.text} is lost; {machine.name} waits for the scheduler to return")
         while True:
             await asyncio.sleep(_PAUSE)
             with suppress(Absent):

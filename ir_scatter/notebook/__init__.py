@@ -1,4 +1,4 @@
-"""The public functions of the library, which accept models from any source, and their results."""
+"""The public functions of the library, which accept models from any source, and their result types."""
 
 from ir_scatter.contract import Contract
 from ir_scatter.notebook.functions import (
@@ -12,16 +12,9 @@ from ir_scatter.notebook.functions import (
     inspect,
     validate,
 )
-from ir_scatter.notebook.shown import (
-    ComparisonResult,
-    Conversion,
-    Devices,
-    Explanation,
-    Findings,
-    Model,
-    Outputs,
-    ScatterNodes,
-)
+from ir_scatter.notebook.shown import ComparisonResult, Devices, Explanation, Findings, Outputs, ScatterNodes
+from ir_scatter.notebook.shown import ShownConversion as Conversion
+from ir_scatter.notebook.shown import ShownModel as Model
 from ir_scatter.notebook.sources import InputShapes, Readable, read
 
 __all__ = [

@@ -1,6 +1,6 @@
-"""The public functions of the library: they accept models from any source and return results with reprs.
+"""The public functions of the library: they accept models from any source, and results have short reprs.
 
-Heavy modules are imported when a function is called.
+Heavy modules are imported when a function is called, so that `import ir_scatter` stays fast.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -17,12 +17,12 @@ from ir_scatter.explain import explain as explain_topic
 from ir_scatter.inspect import inspect as inspect_model
 from ir_scatter.notebook.shown import (
     ComparisonResult,
-    Conversion,
     Devices,
     Explanation,
     Findings,
     Outputs,
     ScatterNodes,
+    ShownConversion,
 )
 from ir_scatter.notebook.sources import (
     InputRanges,
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 def _several(value: "str | Iterable[str]", name: str) -> tuple[str, ...]:
-    """Return one text or several texts as a tuple; `name` is the parameter, for errors."""
+    """Return one string or several as a tuple; `name` is the parameter's name, for errors."""
     texts = (value,) if isinstance(value, str) or not isinstance(value, Iterable) else tuple(value)
     for text in texts:
         if not isinstance(text, str):
@@ -69,21 +69,22 @@ def validate(
 
     Args:
         model: a path, or anything else that `read` accepts.
-        select: the rules to check, by name, "index-out-of-range", or by prefix of their codes, "SCT2" or
+        select: the rules to check, by name ("index-out-of-range") or by code prefix: "SCT2" or
             ["SCT203", "SCT3"]; empty for all.
-        ignore: the rules to skip, written in the same way.
-        max_index_elements: constants with more elements are not checked, and a note says so.
-        shapes_given: whether the caller changed input shapes, so that other stored shapes may be outdated and
-            are not checked.
+        ignore: the rules to skip, in the same notation.
+        max_index_elements: constants with more elements are not checked; a note in the result says so.
+        shapes_given: whether the caller changed input shapes; shapes stored for other values may then be
+            outdated, and are not checked.
         targets: devices, "CPU" or ["GPU@2025.4"], whose known defects are checked too.
-        given: what holds of inputs, "position in 0..15": an index that may be out of range then is an error.
+        given: conditions that inputs satisfy, "position in 0..15"; an index that may then still be out of
+            range is an error.
 
     Returns:
         All findings, in the order of the file. An unreadable file is a finding too.
 
     Raises:
-        UsageError: `select` or `ignore` names no rule, or `targets` no device; a text in `given` cannot be
-            read, or cannot hold.
+        UsageError: `select` or `ignore` names no rule, `targets` names no device, or a condition in `given`
+            is malformed or impossible.
         TypeError: the model is not of a type that `read` accepts.
 
     Example:
@@ -109,7 +110,10 @@ def validate(
     )  # fmt: skip
     diagnostics = check.diagnostics()
     if devices := _several(targets, "targets"):
+        from ir_scatter.convert.fixes import with_conversions
+
         diagnostics = with_defects(check, diagnostics, devices, **codes)
+        diagnostics = [*with_conversions(source, diagnostics, devices)]
     return Findings(file_result(source, diagnostics))
 
 
@@ -137,9 +141,10 @@ def inspect(model: "Readable", *, max_index_elements: int = MAX_CONSTANT_ELEMENT
 
 
 def explain(topic: str = "index") -> Explanation:
-    """Explain a rule ("SCT203", "updates-shape-mismatch"), an operator ("ScatterND-18"), or give a page.
+    """Return the explanation of a rule ("SCT203", "updates-shape-mismatch") or operator ("ScatterND-18").
 
-    An operator without a version stands for all its versions. The page "index" lists all pages.
+    An operator without a version stands for all its versions. Other topics are the names of pages; the page
+    "index" lists all of them.
 
     Raises:
         UsageError: there is no such rule, operator or page.
@@ -157,18 +162,19 @@ def explain(topic: str = "index") -> Explanation:
 def contract(model: "Readable", *, given: str | Sequence[str] = ()) -> Contract:
     """Return what the inputs of a model must satisfy so that every index of its scatter nodes is in range.
 
-    It is proven from the file alone, for all legal inputs; a run in NumPy only confirms what breaks an index.
+    The conditions are proven from the file alone, for all legal inputs. NumPy runs the model only to confirm
+    examples of inputs that break an index.
 
     Args:
         model: a path, or anything else that `read` accepts.
-        given: what holds of inputs: "position in 0..15", or several such texts.
+        given: conditions that inputs satisfy: "position in 0..15", or several such texts.
 
     Returns:
-        `.nodes` and `.inputs` with conditions; `.check(feeds)` raises ValueError for inputs that break one;
-        `str` is the text of the command line.
+        `.nodes` and `.inputs` with conditions; `.check(feeds)` raises ValueError for inputs that break a
+        condition; `str` gives the text that the command line prints.
 
     Raises:
-        BadGiven: a text in `given` cannot be read, names no input, or cannot hold.
+        BadGiven: a condition in `given` is malformed, names no input, or is impossible.
         UnreadableModel: the model cannot be read.
         TypeError: the model is not of a type that `read` accepts.
 
@@ -201,32 +207,33 @@ def convert(
     at_any_cost: bool = False,
     guard: str | None = None,
     given: str | Sequence[str] = (),
-) -> Conversion:
+) -> ShownConversion:
     """Rewrite scatter nodes as equivalent ones, mostly of other operators; nothing is written yet.
 
     Args:
         model: a path, or anything else that `read` accepts.
-        to: the target operator, "ScatterNDUpdate" or "ScatterNDUpdate-3"; without a version the newest (in
-            ONNX that of the model's opset). None: deprecated operators become their successors.
-        sources: convert only nodes of this operator or these; empty for all.
-        nodes: convert only nodes with this name or path (or one of these), which may be globs.
+        to: the target operator, "ScatterNDUpdate" or "ScatterNDUpdate-3"; without a version the newest one
+            (in ONNX, that of the model's opset). None: convert deprecated operators to their successors.
+        sources: convert only nodes of this operator or these operators; empty for all.
+        nodes: convert only nodes whose name or path matches this glob, or one of these.
         opset: the opset of the converted ONNX model; None for the nearest one that works.
-        assume: conditions that you promise if the file does not prove them: "unique-indices",
+        assume: conditions that the caller guarantees where the file does not prove them: "unique-indices",
             "non-negative-indices", "equal-indices", "full-indices".
-        keep_negative_indices: keep negative indices even if the target forbids them.
+        keep_negative_indices: keep negative indices even if the target operator forbids them.
         verify: the number of random inputs on which old and new nodes are compared; 0 for none.
         seed: the seed of these inputs.
         targets: devices, "CPU" or "GPU@2025.4", whose known defects are to be avoided. Without `to`, this is
             the only change.
-        at_any_cost: whether to avoid defects that only some inputs meet even if that moves all of data once
-            more; `targets` alone avoids them where it costs little.
-        guard: for indices not proven to be in range: "clamp" limits them, "drop" leaves out updates whose
-            index is out of range, "wrap" adds the size to negative ones. Without `to` and `targets`, this is
-            the only change.
-        given: what holds of inputs, "position in 0..15": what follows need not be assumed or guarded.
+        at_any_cost: whether to avoid also defects that only some inputs trigger, even if that copies data
+            once more; by default these are only avoided where it costs little.
+        guard: treatment of indices not proven to be in range: "clamp" limits them to the range, "drop"
+            removes updates whose index is out of range, "wrap" adds the size to negative ones. Without `to`
+            and `targets`, this is the only change.
+        given: conditions that inputs satisfy, "position in 0..15"; their consequences need neither `assume`
+            nor `guard`.
 
     Returns:
-        The rewritten, refused and verified nodes, and the risks that remain on the devices of `targets`;
+        The converted, refused and verified nodes, and the risks that remain on the devices of `targets`;
         `.write(path)` writes the model.
 
     Raises:
@@ -256,7 +263,7 @@ def convert(
         guard=guard,
         given=_several(given, "given"),
     )
-    return Conversion(**{field.name: getattr(bare, field.name) for field in fields(bare)})
+    return ShownConversion(**{field.name: getattr(bare, field.name) for field in fields(bare)})
 
 
 def evaluate_model(model: "Readable", feeds: "Mapping[str, ArrayLike]") -> Outputs:
@@ -268,8 +275,8 @@ def evaluate_model(model: "Readable", feeds: "Mapping[str, ArrayLike]") -> Outpu
 
     Args:
         model: a path, or anything else that `read` accepts.
-        feeds: one array for each input, by the name of the Parameter or any of its tensor; inputs
-            of an ONNX model that have an initializer may be left out.
+        feeds: one array for each input, by the name of its Parameter or any name of its tensor; inputs
+            of an ONNX model that have an initializer may be omitted.
 
     Returns:
         The outputs of the main graph by name; they may be read-only, and share no memory with feeds.
@@ -319,8 +326,8 @@ def fuzz(
         seed: the seed of the drawn cases.
         values: "any", "plain" for ordinary numbers, or "edge" for values at the limits of their type.
         illegal: whether each case breaks one rule.
-        output: a folder for a model, a program and a report of each finding.
-        resume: whether to continue with the findings of that folder.
+        output: a folder for the model, a reproducing program and a report of each finding.
+        resume: whether to continue the search whose findings are in that folder.
 
     Yields:
         Findings as they come, one for each operator, runner, symptom and condition: `.signature`, `.when`,
@@ -382,7 +389,7 @@ def compare(
         other: a second model, whose outputs are compared with those of the first.
         on: the runners, "CPU" or ["numpy", "CPU", "onnxruntime"] (see `devices`); empty for NumPy and
             every device found.
-        cases: the number of input sets; those of `inputs` are the first.
+        cases: the number of input sets; the first ones are those of `inputs`.
         seed: the seed of generated inputs.
         repeat: the number of runs of each case.
         values: "plain" for ordinary numbers, "edge" for extreme ones.
@@ -391,20 +398,22 @@ def compare(
         input_shapes: shapes of generated inputs by name: "2,3" or numbers.
         input_ranges: ranges of the numbers of generated inputs by name, both ends included: (0, 31999) or
             "0..31999".
-        given: what holds of inputs, "position in 0..15": inputs are generated so, and `inputs` checked.
-        tolerance: the tolerated difference, "OUTPUT=ABS,REL", or "ABS,REL" for all outputs.
+        given: conditions that inputs satisfy, "position in 0..15": generated inputs satisfy them, and
+            `inputs` are checked.
+        tolerance: the allowed difference, "OUTPUT=ABS,REL", or "ABS,REL" for all outputs.
         precision: the precision of the runtimes: "f32", "f16", "bf16" or "default".
         pairwise: compare every pair of runners, not all with NumPy.
         reference: whether NumPy is the reference even if `on` does not name it.
         timeout: time limit of each run, in seconds.
-        taps: "scatter", or "all" to read the values of all nodes where an output differs.
-        tap_memory: limit in bytes of node inputs and outputs that are in memory at once.
+        taps: "scatter" to read the values of scatter nodes; "all" to read those of all nodes if an output
+            differs.
+        tap_memory: maximum bytes of node inputs and outputs in memory at once.
         skip_missing: skip runners that cannot run here.
         save: a folder for inputs, outputs, and inputs and outputs of nodes.
         against: a folder of saved results to compare with.
-        extract: a folder for a model of each node that differs.
-        map_inputs: of two models: inputs of the second by inputs of the first, for those that cannot be
-            paired by name, order or shape.
+        extract: a folder for a one-node model of each node that differs.
+        map_inputs: for two models: input names of the second by input names of the first, for inputs that
+            cannot be matched by name, order or shape.
         map_outputs: the same for outputs.
 
     Returns:
@@ -483,7 +492,7 @@ def compare(
 
 
 def _renamed(done: "ComparedModels", names: Mapping[str, str]) -> ComparisonResult:
-    """Return a comparison in which models from memory have their own names instead of temporary paths."""
+    """Return a comparison in which models from memory have their names instead of temporary paths."""
     comparisons = [
         replace(
             compared,
@@ -501,7 +510,7 @@ def _path(folder: "str | PathLike[str] | None") -> str | None:
 
 
 def _arrays(inputs: "str | PathLike[str] | Mapping[str, ArrayLike]") -> "str | Mapping[str, Array]":
-    """Return a path, or arrays by name."""
+    """Return a path unchanged, or a mapping of names to arrays as NumPy arrays."""
     if isinstance(inputs, str | PathLike):
         return fspath(inputs)
     if not isinstance(inputs, Mapping):

@@ -1,8 +1,6 @@
-"""Result types of the public functions, with a one-line repr, text as `str`, and HTML tables.
+"""Result types of the public functions: a one-line repr, full text as `str`, HTML tables in notebooks.
 
-The text is that of the command line.
-
-Texts and HTML are rendered by `report`.
+`report` renders text and HTML; the text is the one that the command line prints.
 """
 
 from collections.abc import Iterable, Iterator
@@ -10,13 +8,13 @@ from dataclasses import replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from ir_scatter.convert.conversion import Conversion as BareConversion
+from ir_scatter.convert.conversion import Conversion
 from ir_scatter.core.diagnostics import Diagnostic, Severity
 from ir_scatter.core.display import html_table, html_text, short_repr
 from ir_scatter.core.errors import UsageError
-from ir_scatter.core.model import Model as BareModel
+from ir_scatter.core.model import Model
 from ir_scatter.core.words import counted
 from ir_scatter.inspect import Inspection, NodeSummary, totals
 from ir_scatter.inspect import inspect as inspect_model
@@ -33,26 +31,31 @@ if TYPE_CHECKING:
 
 
 class _Shown:
-    """Base of results whose repr is one line."""
+    """Base class of results with a one-line repr."""
+
+    _public_name: ClassVar[str] = ""
+    """The name in `ir_scatter.__all__`, if it is not that of the class."""
 
     def _summary(self) -> str:
         raise NotImplementedError
 
     def __repr__(self) -> str:
-        return short_repr(self, self._summary())
+        return short_repr(self, self._summary(), self._public_name)
 
 
-class Model(_Shown, BareModel):
-    """A model with a repr of one line, and a table of its scatter nodes in a notebook."""
+class ShownModel(_Shown, Model):
+    """A model with a one-line repr, and a table of its scatter nodes in a notebook; the public `Model`."""
+
+    _public_name = "Model"
 
     @cached_property
     def scatter_nodes(self) -> "ScatterNodes":
-        """The scatter nodes in the order of the file, those of a function once per signature."""
+        """The scatter nodes in the order of the file; those of a function once per signature."""
         return ScatterNodes(inspect_model(self), self.path)
 
     @cached_property
     def opset(self) -> str:
-        """The newest opset of the format's own operators in the model, "opset15"; "" without any."""
+        """The newest opset of standard operators in the model, "opset15"; "" if there are none."""
         number = self.opset_imports.get(self.domain)
         if number is None:
             nodes = (node for node in self.definitions() if node.domain == self.domain)
@@ -70,7 +73,7 @@ class Model(_Shown, BareModel):
 
 
 class _Table(_Shown):
-    """A result that can become a pandas DataFrame."""
+    """A result that can be converted to a pandas DataFrame."""
 
     def _records(self) -> Iterator[dict[str, Any]]:
         """Yield the rows of the table: values by column name."""
@@ -94,10 +97,10 @@ _T = TypeVar("_T")
 
 
 class _Rows(_Table, list[_T]):
-    """A list that a notebook shows as a table."""
+    """A list that a notebook renders as a table."""
 
     _left_out: frozenset[str] = frozenset()
-    """Columns for programs, which the HTML table omits."""
+    """Columns for programs; the HTML table omits them."""
 
     def _repr_html_(self) -> str:
         rows = list(self._records())
@@ -137,7 +140,7 @@ class ScatterNodes(_Rows[NodeSummary]):
 class Findings(_Rows[Diagnostic]):
     """The findings of `validate`, a list in the order of the file; empty if nothing is wrong.
 
-    `str` gives the text of the command line.
+    `str` gives the text that the command line prints.
     """
 
     _left_out = frozenset({"column", "operator", "port", "path"})
@@ -187,8 +190,8 @@ class Findings(_Rows[Diagnostic]):
             }
 
 
-class Conversion(BareConversion):
-    """The result of `convert`; `str` gives the text of the command line."""
+class ShownConversion(Conversion):
+    """The result of `convert`, public as `Conversion`; `str` gives the text that the command line prints."""
 
     __slots__ = ()
 
@@ -201,7 +204,7 @@ class Conversion(BareConversion):
         return str(self).splitlines()[-1].removesuffix("; nothing written")
 
     def __repr__(self) -> str:
-        return short_repr(self, f"{_base(self.model.path)}: {self._summary()}")
+        return short_repr(self, f"{_base(self.model.path)}: {self._summary()}", "Conversion")
 
     def _repr_html_(self) -> str:
         rows = []
@@ -268,9 +271,9 @@ class Devices(_Rows["Availability"]):
 
 
 class ComparisonResult(_Table):
-    """The result of `compare`; `str` gives the text of the command line.
+    """The result of `compare`; `str` gives the text that the command line prints.
 
-    Its DataFrame has a row for each tensor of each runner and case.
+    Its DataFrame has a row for each tensor, runner and case.
 
     Attributes:
         done: the full result: outcomes, differences, outliers and illegal indices of each comparison.
@@ -285,7 +288,7 @@ class ComparisonResult(_Table):
 
     @property
     def differs(self) -> bool:
-        """Whether something differs, changes from run to run, or got illegal indices."""
+        """Whether a result differs, changes from run to run, or is based on illegal indices."""
         return any(compared.differs for compared in self.found)
 
     @property
@@ -328,7 +331,9 @@ class ComparisonResult(_Table):
             }
 
     def write_report(self, path: "str | PathLike[str]", *, overwrite: bool = True) -> None:
-        """Write the HTML report with pictures, as `ir-scatter compare --report` does; whole or not at all.
+        """Write the HTML report with pictures, like `ir-scatter compare --report`.
+
+        The file appears complete or not at all.
 
         Raises:
             UsageError: the file exists and must not be replaced.
@@ -341,5 +346,5 @@ class ComparisonResult(_Table):
 
 
 def _base(path: str) -> str:
-    """Return the file name of a path; the "<name>" of a model from memory is unchanged."""
+    """Return the file name of a path; the "<name>" of a model from memory stays unchanged."""
     return path if path.startswith("<") else Path(path).name or path

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 from ir_scatter import reading
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import UnreadableModel, UsageError
-from ir_scatter.core.model import Model as BareModel
+from ir_scatter.core.model import Model
 from ir_scatter.core.shapes import Shape, parse_dim, parse_shape
 from ir_scatter.core.value_ranges import ValueRange, make_range, parse_range
 from ir_scatter.core.words import with_article
-from ir_scatter.notebook.shown import Model
+from ir_scatter.notebook.shown import ShownModel
 
 if TYPE_CHECKING:
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         def read(self) -> bytes: ...
 
     class ModelProto(Protocol):
-        """The protocol of `onnx.ModelProto`, from any package that defines it."""
+        """The protocol of `onnx.ModelProto` (several packages define that class)."""
 
         def SerializeToString(self) -> bytes: ...
 
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 
 
 Readable: TypeAlias = (
-    "BareModel | str | PathLike[str] | bytes | bytearray | memoryview | BinaryFile"
-    " | ModelProto | OpenVinoModel"
+    "Model | str | PathLike[str] | bytes | bytearray | memoryview | BinaryFile | ModelProto | OpenVinoModel"
 )
-"""The types of sources that `read`, and every function with a model argument, accepts."""
+"""Types of sources that `read` accepts, and every function with a model argument."""
 
 InputShapes: TypeAlias = "Mapping[str, str | Sequence[int] | Shape]"
+"""Shapes of inputs by name: as text ("2,?,1..5"), or as numbers with -1 for an unknown dimension."""
 InputRanges: TypeAlias = "Mapping[str, str | Sequence[float]]"
-"""Shapes of inputs by name, as text ("2,?,1..5") or as numbers, -1 for an unknown one."""
+"""Ranges of input values by name, both ends included: (0, 31999) or "0..31999"."""
 
 _EXPECTED = "a path, bytes, an onnx.ModelProto, an openvino.Model or a file that is open in binary mode"
 
@@ -54,13 +54,13 @@ def read(
     *,
     format: str | None = None,
     input_shapes: "InputShapes | None" = None,
-) -> Model:
+) -> ShownModel:
     """Read an OpenVINO IR (`.xml` with `.bin`) or an ONNX model; weights are not loaded into memory.
 
     Args:
         path: the `.xml` or `.onnx` file; or the model itself as bytes, an `onnx.ModelProto`, an
             `openvino.Model` (which is written to a temporary folder) or a file that is open in binary mode.
-        data: the bytes of the file, if they did not come from the file of that name.
+        data: the content of the file as bytes, if it is not to be read from disk; `path` then only names it.
         format: "openvino-ir" or "onnx"; None to detect it from the content.
         input_shapes: shapes for inputs of the model by name: "2,?,1..5" or numbers; for ONNX they are
             propagated.
@@ -86,8 +86,8 @@ def read(
         if not isinstance(path, str | PathLike):
             raise TypeError(f"data goes with the path of a file, not with {type_with_article(path)}")
         source = fspath(path), _bytes(data, "data is")
-    elif isinstance(path, BareModel):
-        return path if isinstance(path, Model) else _as_model(path)
+    elif isinstance(path, Model):
+        return path if isinstance(path, ShownModel) else _as_model(path)
     elif isinstance(path, str | PathLike) and isinstance(fspath(path), str):
         source = fspath(path), None
     elif isinstance(path, bytes | bytearray | memoryview):
@@ -101,8 +101,8 @@ def read(
     return _as_model(reading.read(*source, format=format, input_shapes=shapes))
 
 
-def _from_openvino(model: Any, shapes: Mapping[str, Shape]) -> Model:
-    """Read an `openvino.Model` through a temporary folder that is removed with the model."""
+def _from_openvino(model: Any, shapes: Mapping[str, Shape]) -> ShownModel:
+    """Read an `openvino.Model` through a temporary folder, which is removed together with the model."""
     import shutil
     import weakref
 
@@ -121,8 +121,8 @@ def _from_openvino(model: Any, shapes: Mapping[str, Shape]) -> Model:
     return _as_model(bare)
 
 
-def _as_model(bare: BareModel) -> Model:
-    return Model(**{field.name: getattr(bare, field.name) for field in fields(bare)})
+def _as_model(bare: Model) -> ShownModel:
+    return ShownModel(**{field.name: getattr(bare, field.name) for field in fields(bare)})
 
 
 def type_with_article(value: object) -> str:
@@ -173,9 +173,9 @@ def _serialized(proto: Any) -> tuple[str, bytes]:
 
 
 def _opened(file: Any) -> tuple[str, bytes | None]:
-    """Return the name and the content of an open file.
+    """Return the name and content of an open file.
 
-    The content of a file on disk is None: the file is read by its path, so that weights beside it are found.
+    For a file on disk the content is None: it is then read by its path, so that weights beside it are found.
     """
     name = getattr(file, "name", None)
     name = name if isinstance(name, str) and name else "file"
@@ -190,7 +190,7 @@ def _opened(file: Any) -> tuple[str, bytes | None]:
 
 
 def _is_plain(file: Any, name: str) -> bool:
-    """Return whether an open file is at its start, and its name is the path of this very file."""
+    """Return whether an open file is at its start, and the path in its name leads to this very file."""
     import io
     import os
 
@@ -205,24 +205,24 @@ class ModelFile(NamedTuple):
     """The file of a model.
 
     Attributes:
-        name: what the model is called in results.
-        model: None if the caller passed a path, which is not read here.
+        name: the name of the model in results.
+        model: None if the caller passed a path: that file is not read here.
     """
 
     path: str
     name: str
-    model: BareModel | None
+    model: Model | None
 
 
 @contextmanager
 def in_a_file(model: "Readable") -> "Iterator[ModelFile]":
-    """Yield the file of a model within this block; a model from memory gets a temporary file."""
+    """Yield the file of a model in this block; a model from memory gets a temporary file."""
     if isinstance(model, str | PathLike):
         yield ModelFile(fspath(model), fspath(model), None)
         return
     opened = read(model)
     if Path(opened.path).is_file():
-        is_own = isinstance(model, BareModel)
+        is_own = isinstance(model, Model)
         name = opened.path if is_own else f"<{_kind(model)} {Path(opened.path).stem}>"
         yield ModelFile(opened.path, name, opened)
         return

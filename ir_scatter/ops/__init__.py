@@ -1,1 +1,1 @@
-"""Tables of what the specifications say of each operator, and the NumPy kernels that compute them."""
+"""Tables of facts about operators, from the specifications, and the NumPy kernels that compute them."""

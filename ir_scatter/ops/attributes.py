@@ -1,4 +1,4 @@
-"""Reads attributes of an operator, from an IR or an ONNX model."""
+"""Reads attributes of an operator, from an IR or an ONNX model; for kernels and rules."""
 
 import operator
 import re
@@ -12,10 +12,10 @@ _BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
 
 
 class Attributes:
-    """Reads attributes: an IR's text ("0, 1", "true", "i64"), or the values of an ONNX model.
+    """Reads attributes: text in an IR ("0, 1", "true", "i64"), Python values in ONNX.
 
-    Every reader raises ValueError or TypeError if the value is not of the kind asked for, and
-    if an attribute without a default is missing.
+    Every method raises ValueError or TypeError if a value has the wrong type, or if a required attribute is
+    missing.
     """
 
     __slots__ = ("_values",)
@@ -55,14 +55,14 @@ class Attributes:
         return _BOOLEANS[self.text(name, None if default is None else str(default), _BOOLEANS)]
 
     def text(self, name: str, default: str | None, choices: Collection[str]) -> str:
-        """Return the value in lower case; it must be one of `choices`."""
+        """Return a text in lower case, which must be one of `choices`."""
         value = str(self.value(name, default)).strip().lower()
         if value not in choices:
             raise ValueError(f"{name} is {value}, expected {', '.join(sorted(choices))}")
         return value
 
     def element_type(self, name: str, default: str | None = None) -> ElementType:
-        """Return an element type, written as the word of an IR or the number of ONNX."""
+        """Return an element type, written as a name in an IR, or a number in ONNX."""
         value = self.value(name, default)
         if isinstance(value, str):
             element_type = from_element_type(value.strip())
@@ -75,7 +75,7 @@ class Attributes:
     def value(self, name: str, default: Any = None) -> Any:
         value = self._values.get(name, default)
         if value is None:
-            raise ValueError(f"attribute {name} is not written")
+            raise ValueError(f"attribute {name} is missing")
         return value
 
 
@@ -91,5 +91,5 @@ def _integer(value: Any, name: str) -> int:
 
 
 def zero_copies(attributes: Attributes, *, is_onnx: bool) -> bool:
-    """Whether 0 in the new shape of a Reshape copies a dimension; `allowzero` and `special_zero` decide."""
+    """Whether 0 in a Reshape's target copies a dimension, by `special_zero` (IR) or `allowzero` (ONNX)."""
     return not attributes.boolean("allowzero", False) if is_onnx else attributes.boolean("special_zero")

@@ -1,6 +1,6 @@
 """Constraints on the inputs of general operators: which numbers are legal, and what they mean.
 
-The rows of `general.py` use them.
+The rows of `general.py` contain them.
 """
 
 from enum import Enum
@@ -69,7 +69,7 @@ class Numbers(Enum):
 
 
 class Axis(NamedTuple):
-    """Where the number of a dimension comes from: an attribute, else input `port`, else `default`."""
+    """Source of a dimension's number: an attribute, else input `port`, else `default`."""
 
     attribute: str | None = "axis"
     default: int = 0
@@ -80,17 +80,18 @@ _NAMED = Axis()
 
 
 class Constraint(NamedTuple):
-    """Which numbers an input of an operator may hold, in every version of the operator.
+    """The legal numbers of an input of an operator, in every version of the operator.
 
-    Example: input 1 of Gather holds positions on one axis of input 0, so they must be below its size.
+    Example: input 1 of Gather contains positions on one axis of input 0, which must be below its size.
 
     Attributes:
-        of: the port of the input that the numbers refer to.
+        port: the constrained input.
+        of: the input that the numbers refer to.
         axis: the dimension that they refer to.
-        axes: the port of an input that holds the dimension for each number; None for 0, 1, 2, ...
+        axes: the input that contains the dimension for each number; None for 0, 1, 2, ...
         first: the dimension that the first number refers to.
         low: the smallest number, unless the meaning decides it.
-        high: the largest number; for numbers of dimensions: what is added to the rank to get it.
+        high: the largest number; for numbers of dimensions, the difference from the rank.
         wraps_since: the opset since which negative positions count from the end; None if in no opset.
     """
 

@@ -1,7 +1,7 @@
-"""Bounds rules: the bounds of the integers in an output, from those of the inputs.
+"""Bounds rules: bounds of the integers in an output, from those of the inputs.
 
-The rows of `general.py` name the rules. Without a rule, elements that are only moved keep their bounds,
-and others have the bounds of their element type.
+The rows of `general.py` name the rules. Without a rule, moved elements keep their bounds, and others have the
+bounds of their element type.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,13 +14,13 @@ from ir_scatter.ops.attributes import Attributes
 
 
 class Interval(NamedTuple):
-    """The smallest and the largest integer that an element can be; infinite if unknown."""
+    """The smallest and the largest possible integer of an element; infinite if unknown."""
 
     low: float = -inf
     high: float = inf
 
     def joined(self, bounds: "Interval") -> "Interval":
-        """Return bounds that contain both."""
+        """Return the smallest interval that contains both."""
         return Interval(min(self.low, bounds.low), max(self.high, bounds.high))
 
     def is_within(self, low: float, high: float) -> bool:
@@ -31,11 +31,11 @@ ANY = Interval()
 
 
 _LARGE = 2**31 - 1
-"""From this number on an end is that of a type, and is not printed."""
+"""Bounds of at least this magnitude come from the element type, and are not printed."""
 
 
 def show_bounds(low: float, high: float) -> str:
-    """Format bounds of which one end at least is known: "5", "5 to 9", "5 or more"."""
+    """Format bounds, one of which is known: "5", "5 to 9", "5 or more"."""
     if low == high:
         return str(int(low))
     if high >= _LARGE:
@@ -44,7 +44,7 @@ def show_bounds(low: float, high: float) -> str:
 
 
 class BoundsCase(NamedTuple):
-    """What is known of a node: bounds and shapes of its inputs, `ANY` and None for a missing input."""
+    """Known facts about a node: bounds and shapes of its inputs. A missing input has `ANY` and None."""
 
     inputs: Sequence[Interval]
     shapes: Sequence[Shape]
@@ -66,9 +66,9 @@ def greatest(case: BoundsCase) -> Interval:
 
 
 def clamped(case: BoundsCase) -> Interval:
-    """Clamp bounds; the ends are attributes, or inputs 1 and 2, and the upper end wins.
+    """Bounds of a clamped input. Limits are attributes, or inputs 1 and 2; the upper limit wins.
 
-    Clamping is monotonic in all three inputs, so the lows give the low, and the highs the high.
+    Clamping is monotonic in all three inputs, so lower bounds give the lower bound, upper ones the upper.
     """
     written = [case.attributes.get(name) for name in ("min", "max")]
     if case.is_onnx and written == [None, None]:
@@ -113,12 +113,12 @@ def multiplied(case: BoundsCase) -> Interval:
 
 
 def not_below_zero(case: BoundsCase) -> Interval:
-    """A result of inputs that are 0 or more is 0 or more."""
+    """A result is 0 or more if the inputs are."""
     return Interval(0) if case.inputs[0].low >= 0 else ANY
 
 
 def remainder(case: BoundsCase) -> Interval:
-    """A remainder has the sign of the divisor; of the dividend if the quotient is truncated."""
+    """A remainder has the sign of the divisor; with a truncated quotient, that of the dividend."""
     dividend, divisor = case.inputs
     truncates = bool(Attributes(case.attributes).integer("fmod", 0))
     return ANY if divisor.low < 1 or (truncates and dividend.low < 0) else Interval(0, divisor.high - 1)
@@ -131,9 +131,9 @@ def counting(case: BoundsCase) -> Interval:
 
 
 def gathered(case: BoundsCase) -> Interval:
-    """Elements of input 0, if every index of input 1 is in range on the axis.
+    """Elements of input 0, if every index in input 1 is in range on the axis.
 
-    The axis is an attribute in ONNX, and input 2 in an IR.
+    The axis is an attribute in ONNX, and input 2 in OpenVINO.
     """
     if case.is_onnx:
         axis: float = Attributes(case.attributes).integer("axis", 0)
@@ -145,22 +145,22 @@ def gathered(case: BoundsCase) -> Interval:
 
 
 def gathered_nd(case: BoundsCase) -> Interval:
-    """Elements of input 0, if every coordinate of input 1 is in range."""
+    """Elements of input 0, if every coordinate in input 1 is in range."""
     first, depth = Attributes(case.attributes).integer("batch_dims", 0), _shape(case, 1)[-1]
     dims = _shape(case, 0)[first : first + depth if isinstance(depth, int) else None]
     return _chosen(case, dims, counts_from_end=case.is_onnx or _is_since(case, 8))
 
 
 def gathered_elements(case: BoundsCase) -> Interval:
-    """Elements of input 0, if every index of input 1 is in range on the axis."""
+    """Elements of input 0, if every index in input 1 is in range on the axis."""
     axis = Attributes(case.attributes).integer("axis", 0 if case.is_onnx else None)
     return _chosen(case, [_shape(case, 0)[axis]], counts_from_end=case.is_onnx)
 
 
 def _chosen(case: BoundsCase, dims: Sequence[Dim], *, counts_from_end: bool) -> Interval:
-    """Return the bounds of input 0 if input 1 is in range on all of `dims`, unknown bounds otherwise.
+    """Return the bounds of input 0 if input 1 is in range on all of `dims`; unknown bounds otherwise.
 
-    For an index out of range Gather-8 gives 0, and runtimes without a check read beyond the data.
+    For an index out of range Gather-8 returns 0, and runtimes without a check read beyond the data.
     """
     size = min(map(lowest, dims), default=0)
     is_in_range = case.inputs[1].is_within(-size if counts_from_end else 0, size - 1)
@@ -187,7 +187,7 @@ def position(case: BoundsCase) -> Interval:
 
 
 def top_position(case: BoundsCase) -> Interval:
-    """An element of input 0 for output 0, a position on the axis for output 1."""
+    """Output 0 is an element of input 0, output 1 a position on the axis."""
     if case.output == 0:
         return case.inputs[0]
     axis = Attributes(case.attributes).integer("axis", -1)

@@ -1,7 +1,7 @@
-"""Numbers for which general operators of networks give finite results: preferred when inputs are drawn.
+"""Ranges of numbers for which operators of networks have finite results; generated inputs prefer them.
 
-Other numbers are legal, and stay legal in constraints: the square root of -1 is NaN. But then whole outputs
-are NaN, which hides differences.
+Other numbers are legal too: the square root of -1 is NaN. But then whole outputs are NaN, which hides
+differences between runtimes.
 """
 
 from collections.abc import Mapping
@@ -11,6 +11,8 @@ from ir_scatter.core.model import OPENVINO
 from ir_scatter.core.value_ranges import ValueRange
 
 _LARGEST = 8
+"""Largest preferred number."""
+
 _POSITIVE = (0.125, _LARGEST)
 _UNIT = (-0.875, 0.875)
 
@@ -29,11 +31,11 @@ _ROWS: Mapping[str, Mapping[int, ValueRange]] = MappingProxyType(
         "GridSample": {1: (-1, 1)},
     }
 )
-"""Preferred numbers by operator type and input port; "A/B" stands for OpenVINO's A, which ONNX calls B."""
+"""Preferred ranges by operator type and input port; "A/B" is A in OpenVINO and B in ONNX."""
 
 
 def preferred_numbers(domain: str, type: str) -> Mapping[int, ValueRange]:
-    """Return the preferred range of floating-point numbers for some input ports of an operator."""
+    """Return the preferred range of floating-point numbers, by input port of an operator."""
     return (_OPENVINO if domain == OPENVINO else _ONNX).get(type, {})
 
 

@@ -1,9 +1,9 @@
-"""How general operators round, and where a small change of their inputs makes their outputs jump.
+"""How general operators round, and how their outputs may jump after a small change of an input.
 
     rounds(op)      MatMul: True      Relu, Gather: False: their outputs are elements of inputs, or 0
     jump_of(op)     Greater: Jump.COMPARISON      Round: Jump.STEP      TopK: Jump.ORDER
 
-This module does not import NumPy. An operator without a row here rounds, and does not jump.
+This module does not import NumPy. An operator that is not listed here rounds, and does not jump.
 """
 
 from enum import Enum
@@ -24,11 +24,35 @@ class Jump(Enum):
 _COMPARISON = "Less LessEqual LessOrEqual Greater GreaterEqual GreaterOrEqual Equal NotEqual"
 _STEP = (
     "Floor Ceiling Ceil Round Sign Convert ConvertLike Cast CastLike Mod FloorMod QuantizeLinear "
-    "DynamicQuantizeLinear FakeQuantize FakeConvert QLinearMatMul QLinearConv Bucketize SearchSorted "
+    "DynamicQuantizeLinear FakeQuantize FakeConvert QLinearMatMul QLinearConv QLinearAdd QLinearMul "
+    "QLinearLeakyRelu QLinearSigmoid QLinearSoftmax QLinearReduceMean QLinearGlobalAveragePool "
+    "QLinearAveragePool QLinearWhere QLinearConcat QGemm DynamicQuantizeMatMul Bucketize SearchSorted "
     "Shrink ThresholdedRelu Hardmax"
 )
 _ORDER = "TopK ArgMax ArgMin"
-_SELECTION = "NonZero Unique NonMaxSuppression MulticlassNms MatrixNms CTCGreedyDecoderSeqLen"
+_SCORES = {
+    "MulticlassNms": 1, "MatrixNms": 1, "DetectionOutput": 1, "Proposal": 0, "GenerateProposals": 3,
+    "CTCGreedyDecoder": 0, "CTCGreedyDecoderSeqLen": 0,
+}  # fmt: skip
+"""Operators that choose by scores, with the input that holds them."""
+
+_SELECTION = f"NonZero Unique NonMaxSuppression {' '.join(_SCORES)}"
+_QUANTIZING = {
+    type: port
+    for port, types in {
+        0: "FakeQuantize QLinearConcat",
+        1: "QuantizeLinear",
+        3: "QLinearLeakyRelu QLinearSigmoid QLinearSoftmax QLinearReduceMean QLinearGlobalAveragePool "
+        "QLinearAveragePool",
+        6: "QLinearMatMul QLinearConv QLinearAdd QLinearMul",
+        7: "QLinearWhere QGemm",
+    }.items()
+    for type in types.split()
+}
+"""Operators that round a quotient to whole numbers, with the input that divides, or is divided.
+
+Runtimes round the quotient itself in other places, so that a near tie falls to either side even if all
+inputs are exact."""
 _JUMPS = {
     type: jump
     for types, jump in (
@@ -52,7 +76,7 @@ _EXACT = (
 """Operators whose outputs are elements of inputs, or constants."""
 
 _BASIC = f"Add Subtract Sub Multiply Mul {_RECTIFIERS} {_CONVERSIONS}"
-"""Operators whose result is exact if the element type can represent it, and otherwise the nearest number."""
+"""Operators with correct rounding: an exact result if the element type has it, else the nearest number."""
 
 _EXACT_TYPES, _BASIC_TYPES = frozenset(_EXACT.split()), frozenset(_BASIC.split())
 
@@ -70,6 +94,16 @@ def is_basic(op: GeneralOp) -> bool:
 
 def jump_of(op: GeneralOp) -> Jump | None:
     return next((_JUMPS[type] for type in _types_of(op) if type in _JUMPS), None)
+
+
+def quotient_port(op: GeneralOp) -> int | None:
+    """Return the input whose last bits decide about near ties of a quantising operator."""
+    return next((_QUANTIZING[type] for type in _types_of(op) if type in _QUANTIZING), None)
+
+
+def scores_port(op: GeneralOp) -> int | None:
+    """Return the input that holds the scores by which an operator chooses boxes or classes."""
+    return next((_SCORES[type] for type in _types_of(op) if type in _SCORES), None)
 
 
 def _types_of(op: GeneralOp) -> set[str]:

@@ -1,7 +1,7 @@
-"""Shape rules: the shapes of the outputs of a general operator, from those of its inputs.
+"""Shape rules: the shapes of a general operator's outputs, from those of its inputs.
 
-Rules follow the specifications of both dialects. The rows of `general.py` name them; without a rule, the
-kernel decides the shapes, or those stored in the file stay.
+Rules follow the specifications of both dialects. The rows of `general.py` name them. Without a rule, the
+kernel decides the shapes, or stored shapes are used.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,9 +17,9 @@ _Sizes: TypeAlias = list[_Size | None]
 
 
 class UnknownSize(int):
-    """A size that is not known: arithmetic with it gives an unknown size, and every comparison is false.
+    """An unknown size: arithmetic with it returns an unknown size, and every comparison is false.
 
-    Rules compute with it like with any other size; if all inputs are known, so is the result.
+    Rules compute with it like with any other size. The result is known if all inputs are.
     """
 
     dim: Dim
@@ -60,7 +60,7 @@ def dims_of(sizes: Sequence[int]) -> Shape:
 
 
 class ShapesDiffer(Exception):
-    """Inputs do not fit each other: `pairs` of sizes differ, or a size is below its `least` size."""
+    """Error: inputs do not fit each other, as pairs of sizes differ or sizes are below a minimum."""
 
     def __init__(
         self, pairs: Sequence[tuple[int, int]] = (), least: Sequence[tuple[int, int]] = (), reason: str = ""
@@ -68,13 +68,13 @@ class ShapesDiffer(Exception):
         wrong = [reason] if reason else []
         wrong += [f"{left} and {right} differ" for left, right in pairs if left != right]
         wrong += [f"{size} is less than {minimum}" for size, minimum in least]
-        super().__init__(", ".join(wrong) or "the shapes of the inputs do not fit each other")
+        super().__init__(", ".join(wrong) or "the shapes of the inputs are incompatible")
         self.pairs = [pair for pair in pairs if pair[0] != pair[1]]
         self.least = list(least)
 
 
 class ShapeCase(NamedTuple):
-    """What is known of a node: the shapes of its inputs, and on request the integers of an input."""
+    """Known facts about a node: shapes of its inputs, and on request the integers of an input."""
 
     shapes: Sequence[_Size | None]
     numbers: Callable[[int], list[int] | None]
@@ -82,17 +82,17 @@ class ShapeCase(NamedTuple):
     output_count: int = 0
     is_onnx: bool = True
     unknown: frozenset[int] = frozenset()
-    """Ports of inputs of unknown rank; other inputs without a shape are missing."""
+    """Ports of inputs with unknown rank; other inputs without a shape are missing."""
 
     def shape(self, port: int) -> _Size:
-        """Return the shape of an input; raise LookupError if it is unknown."""
+        """Return the shape of an input; raises LookupError if it is unknown."""
         shape = self.shapes[port]
         if shape is None:
             raise LookupError(port)
         return shape
 
     def integers(self, port: int, name: str = "", default: Sequence[int] | None = None) -> list[int]:
-        """Return the integers of an attribute or an input; raise LookupError if they are unknown."""
+        """Return the integers of an attribute or an input; raises LookupError if they are unknown."""
         if name in self.attributes:
             return self.written.integers(name)
         if default is not None and not self.is_given(port):
@@ -123,7 +123,7 @@ def same(case: ShapeCase) -> _Sizes:
 
 
 def normalized(case: ShapeCase) -> _Sizes:
-    """The output has the shape of data, the input of the highest rank: input 2 of BatchNormInference-1."""
+    """The output has the shape of data, the input with the highest rank (input 2 of BatchNormInference-1)."""
     return [max(map(case.shape, range(3)), key=len)]
 
 
@@ -152,9 +152,9 @@ def _broadcast(*shapes: _Size) -> _Size:
 
 
 def elementwise(case: ShapeCase) -> _Sizes:
-    """All inputs are broadcast to one shape; last dimensions are aligned unless there is an axis.
+    """All inputs are broadcast to one shape. The last dimensions are aligned unless there is an axis.
 
-    `auto_broadcast` of an IR may demand equal shapes.
+    `auto_broadcast` of OpenVINO may require equal shapes.
     """
     if "axis" in case.attributes:
         return [case.shape(0)]
@@ -164,7 +164,7 @@ def elementwise(case: ShapeCase) -> _Sizes:
 
 
 def _joined(shapes: Sequence[_Size], axis: int | None = None) -> _Size:
-    """Return the common shape of all inputs; on `axis` sizes may differ, and are added."""
+    """Return the common shape of all inputs. On `axis` sizes may differ; they are added."""
     if len({*map(len, shapes)}) > 1:
         raise ShapesDiffer(reason="their ranks differ")
     result, pairs = list[int](), list[tuple[int, int]]()
@@ -186,7 +186,7 @@ def concatenated(case: ShapeCase) -> _Sizes:
 
 
 def broadcast(case: ShapeCase) -> _Sizes:
-    """Input 0 is broadcast to the shape in input 1; input 2, if present, maps its axes to that shape."""
+    """Input 0 is broadcast to the shape in input 1; an optional input 2 maps its axes to that shape."""
     data, target, has_axes = case.shape(0), case.numbers(1), len(case.shapes) > 2
     axes = case.numbers(2) if has_axes else None
     if target is None:
@@ -205,7 +205,7 @@ def broadcast(case: ShapeCase) -> _Sizes:
 def matrix_product(
     case: ShapeCase, second: int = 1, words: tuple[str, str] = ("transpose_a", "transpose_b")
 ) -> _Sizes:
-    """[..., n, k] times [..., k, m] gives [..., n, m]; a vector lacks n or m."""
+    """[..., n, k] times [..., k, m] is [..., n, m]; with a vector, n or m is missing."""
     left, right = (
         (*shape[:-2], shape[-1], shape[-2]) if len(shape) > 1 and case.written.boolean(word, False) else shape
         for shape, word in zip((case.shape(0), case.shape(second)), words, strict=True)
@@ -221,14 +221,14 @@ def matrix_product(
 
 
 def general_product(case: ShapeCase) -> _Sizes:
-    """[n, k] times [k, m] gives [n, m], to which input 2 is broadcast."""
+    """[n, k] times [k, m] is [n, m], to which input 2 is broadcast."""
     shapes = matrix_product(case, words=("transA", "transB"))
     _broadcast(*filter(None, (*shapes, *case.shapes[2:])))
     return shapes
 
 
 def attention(case: ShapeCase) -> _Sizes:
-    """Queries [..., n, k], keys [..., m, k] and values [..., m, v] give [..., n, v]."""
+    """Queries [..., n, k], keys [..., m, k] and values [..., m, v] return [..., n, v]."""
     query, key, value = map(case.shape, range(3))
     front = _broadcast(query[:-2], key[:-2], value[:-2])
     _require_equal((query[-1], key[-1]), (key[-2], value[-2]))
@@ -236,7 +236,7 @@ def attention(case: ShapeCase) -> _Sizes:
 
 
 def windows(case: ShapeCase, spatial: _Size, kernel: Sequence[int]) -> _Size:
-    """Return the number of windows of a kernel in each dimension, by the node's strides, dilations and pads.
+    """Return the number of windows in each dimension, by the node's strides, dilations and pads.
 
     Per dimension: 1 + (size + pads - reach) / stride, where reach = (kernel - 1) * dilation + 1.
     """
@@ -269,7 +269,10 @@ def windows(case: ShapeCase, spatial: _Size, kernel: Sequence[int]) -> _Size:
 
 
 def convolution(case: ShapeCase, is_grouped: bool = False) -> _Sizes:
-    """[batch, groups * in, ...] and [out, in, ...], or [groups, out, in, ...], give [batch, all out, ...]."""
+    """The output is [batch, out, ...]; with groups, their outputs are joined.
+
+    Data is [batch, groups * in, ...], weights are [out, in, ...] or [groups, out, in, ...].
+    """
     data, weights = case.shape(0), case.shape(1)
     groups = case.written.integer("group", 1)
     if is_grouped:
@@ -279,7 +282,7 @@ def convolution(case: ShapeCase, is_grouped: bool = False) -> _Sizes:
 
 
 def pool(case: ShapeCase) -> _Sizes:
-    """[batch, channels] stay, the dimensions after them count windows; both outputs have this shape."""
+    """[batch, channels] stay, the other dimensions become numbers of windows; for both outputs."""
     data = case.shape(0)
     kernel = case.written.integers("kernel_shape", case.written.integers("kernel", []))
     shape = (*data[:2], *windows(case, data[2:], kernel))
@@ -287,13 +290,13 @@ def pool(case: ShapeCase) -> _Sizes:
 
 
 def pool_everything(case: ShapeCase) -> _Sizes:
-    """[batch, channels] stay, the dimensions after them become 1."""
+    """[batch, channels] stay, the other dimensions become 1."""
     data = case.shape(0)
     return [(*data[:2], *(1 for _ in data[2:]))]
 
 
 def reduction(case: ShapeCase) -> _Sizes:
-    """The axes, attribute or input 1, become 1 or are removed; in ONNX an empty list means all axes."""
+    """The axes, attribute or input 1, become 1 or are removed. In ONNX an empty list means all axes."""
     data = case.shape(0)
     if case.is_given(1) and case.numbers(1) is None:
         return [None]
@@ -314,7 +317,7 @@ def arg(case: ShapeCase) -> _Sizes:
 
 
 def top(case: ShapeCase) -> _Sizes:
-    """The axis becomes as large as input 1 says."""
+    """The size of the axis becomes the number in input 1."""
     data, count = case.shape(0), case.numbers(1)
     if count is None:
         return [None]
@@ -326,7 +329,7 @@ def top(case: ShapeCase) -> _Sizes:
 
 
 def one_hot(case: ShapeCase) -> _Sizes:
-    """A dimension is inserted, as large as input 1 says."""
+    """A new dimension is inserted, whose size is the number in input 1."""
     indices, depth = case.shape(0), case.numbers(1)
     if depth is None:
         return [None]
@@ -335,7 +338,7 @@ def one_hot(case: ShapeCase) -> _Sizes:
 
 
 def reshaped(case: ShapeCase) -> _Sizes:
-    """Input 1 holds the shape: 0 may copy a dimension, -1 is inferred from the number of elements."""
+    """Input 1 contains the shape: 0 may copy a dimension, -1 is inferred from the number of elements."""
     data, pattern = case.shape(0), case.integers(1, "shape")
     copies = zero_copies(case.written, is_onnx=case.is_onnx)
     copied = {place for place, size in enumerate(pattern) if size == 0 and copies}
@@ -353,13 +356,13 @@ def reshaped(case: ShapeCase) -> _Sizes:
 
 
 def flattened(case: ShapeCase) -> _Sizes:
-    """A matrix: all dimensions before the axis become one, and all from the axis on."""
+    """A matrix: the dimensions before the axis become one, and those from the axis on."""
     data, axis = case.shape(0), case.written.integer("axis", 1)
     return [(prod(data[:axis]), prod(data[axis:]))] if -len(data) <= axis <= len(data) else [None]
 
 
 def squeezed(case: ShapeCase) -> _Sizes:
-    """Dimensions of 1 are removed: all, or those of input 1; other axes that an IR names stay."""
+    """Dimensions of 1 are removed: all, or those in input 1. OpenVINO ignores axes with another size."""
     data, axes = case.shape(0), case.integers(1, "axes", ())
     named = {_place(axis, len(data)) for axis in axes} or {*range(len(data))}
     unclear = [data[place] for place in named if isinstance(data[place], UnknownSize)]
@@ -396,9 +399,9 @@ def transposed(case: ShapeCase) -> _Sizes:
 
 
 def tiled(case: ShapeCase) -> _Sizes:
-    """Each dimension is multiplied; in an IR the shorter of shape and repeats is filled up with leading 1s.
+    """Each dimension is multiplied by a repeat. In OpenVINO the shorter list gets leading 1s.
 
-    OpenVINO reads a negative number as 0.
+    OpenVINO reads a negative repeat as 0.
     """
     data, repeats = case.shape(0), [number if case.is_onnx else max(number, 0) for number in case.integers(1)]
     if min(repeats, default=0) < 0 or (case.is_onnx and (len(repeats) != len(data) or len(case.shapes) > 2)):
@@ -409,7 +412,7 @@ def tiled(case: ShapeCase) -> _Sizes:
 
 
 def split(case: ShapeCase) -> _Sizes:
-    """One dimension is split into equal parts, or in ONNX into parts of the lengths in `split`."""
+    """One dimension is split into equal parts; in ONNX also into parts of the lengths in `split`."""
     data, written = case.shape(0), case.written
     axis = _place(written.integer("axis", 0) if case.is_onnx else case.integers(1)[0], len(data))
     size, word = data[axis], "num_outputs" if case.is_onnx else "num_splits"
@@ -425,7 +428,7 @@ def split(case: ShapeCase) -> _Sizes:
 
 
 def variadic_split(case: ShapeCase) -> _Sizes:
-    """One dimension is split into parts of the lengths in input 2; one may be -1, the rest."""
+    """One dimension is split into parts of the lengths in input 2; -1 stands for the rest."""
     data, (axis, *_), lengths = case.shape(0), case.integers(1), case.integers(2)
     place = _place(axis, len(data))
     if lengths.count(-1) == 1:
@@ -440,7 +443,7 @@ def _parts(data: _Size, axis: int, lengths: Sequence[int]) -> _Sizes:
 
 
 def gathered(case: ShapeCase) -> _Sizes:
-    """The dimensions of indices, without those of batches, replace the axis of data."""
+    """The axis of data is replaced by the dimensions of indices, without batch dimensions."""
     data, indices = case.shape(0), case.shape(1)
     axis = _place(case.written.integer("axis", 0) if case.is_onnx else case.integers(2)[0], len(data))
     batches = case.written.integer("batch_dims", 0)
@@ -452,7 +455,7 @@ def gathered(case: ShapeCase) -> _Sizes:
 
 
 def gathered_nd(case: ShapeCase) -> _Sizes:
-    """The last dimension of indices holds coordinates, which select a slice of a batch of data."""
+    """The last dimension of indices contains coordinates, which select a slice of data within a batch."""
     data, indices, batches = case.shape(0), case.shape(1), case.written.integer("batch_dims", 0)
     depth = indices[-1]
     if depth > len(data) - batches:
@@ -495,13 +498,13 @@ def number_range(case: ShapeCase) -> _Sizes:
 
 
 def from_input(case: ShapeCase) -> _Sizes:
-    """Input 0 holds the shape."""
+    """Input 0 contains the shape."""
     sizes = case.integers(0)
     return [tuple(sizes) if min(sizes, default=0) >= 0 else None]
 
 
 def sliced(case: ShapeCase) -> _Sizes:
-    """Some dimensions become as long as the range that is taken of them."""
+    """Sliced dimensions have the lengths of their ranges."""
     data = [*case.shape(0)]
     axes_input, steps_input = (3, 4) if case.is_onnx else (4, 3)
     if not data:
@@ -525,7 +528,7 @@ def sliced(case: ShapeCase) -> _Sizes:
 
 
 def strided_slice(case: ShapeCase) -> _Sizes:
-    """Ranges are taken of dimensions, modified by the five masks of StridedSlice-1."""
+    """Sliced dimensions have the lengths of their ranges, modified by the five masks of StridedSlice-1."""
     data, begins, ends = case.shape(0), case.integers(1), case.integers(2)
     strides = case.integers(3, "", [1] * len(begins))
     words = ("begin", "end", "new_axis", "shrink_axis", "ellipsis")
@@ -558,7 +561,7 @@ def strided_slice(case: ShapeCase) -> _Sizes:
 
 
 def clamped(start: int, stop: int, step: int, size: int) -> range:
-    """Clamp a range to a dimension, as ONNX's Slice and the IR's StridedSlice specify."""
+    """Clamp a range to a dimension, as ONNX's Slice and OpenVINO's StridedSlice specify."""
     if step == 0:
         raise ValueError("step is 0, expected any other number")
     lowest, highest = (0, size) if step > 0 else (-1, size - 1)

@@ -1,7 +1,7 @@
-"""Outputs of OpenVINO's operators, and misuse of them against their specifications.
+"""Infers outputs of OpenVINO's operators, and finds uses that OpenVINO's reader refuses.
 
-Only a use that OpenVINO's reader refuses is reported. The reader parses the numeric prefix of a text as a
-number, and accepts every word as a boolean.
+A use is a node's operator with its attributes and inputs (`core.model.OperatorUse`). The reader is lenient:
+it parses the numeric prefix of a text as a number, and accepts every word as a boolean.
 """
 
 import re
@@ -28,17 +28,17 @@ _INTEGERS = {
     "batch_dims": "Gather GatherND",
     "num_splits": "Split",
 }
-"""Attributes that hold a number, and the types that have them."""
+"""Attributes with a number, and the operators that have them."""
 
 _MASKS = ("begin_mask", "end_mask", "new_axis_mask", "shrink_axis_mask", "ellipsis_mask")
 _TYPES = {"Convert": "destination_type", "ShapeOf": "output_type", "NonZero": "output_type"}
-"""The attribute that holds the element type of the output, by type."""
+"""The attribute with the element type of the output, by operator type."""
 
 _WITHOUT_TYPE = ("opset1", "opset2")
-"""Opsets whose ShapeOf gives i64."""
+"""Opsets whose ShapeOf returns i64."""
 
 _LENIENT = frozenset({("Broadcast/Expand", "opset1"), ("Broadcast/Expand", "opset2")})
-"""Types and opsets whose input shapes the reader does not check against each other."""
+"""(type, opset) of operators whose input shapes the reader does not compare with each other."""
 
 _TWO_TYPES = frozenset({"i32", "i64"})
 _WORDS = "none explicit numpy pdpd"
@@ -51,12 +51,12 @@ _BROADCAST_3 = {2: "numpy pdpd bidirectional", 3: "explicit none"}
 
 
 def is_custom(use: OperatorUse) -> bool:
-    """Return whether the opset of a use is not a standard one: then an extension defines the operator."""
+    """Return whether the opset is not a standard one, so that an extension defines the operator."""
     return not isinstance(use.opset, str) or not _OPSET_WORD.fullmatch(use.opset)
 
 
 def outputs(use: OperatorUse) -> Sequence[tuple[ElementType | None, Shape]]:
-    """Return element type and shape of the first outputs of a use; None for unknown ones."""
+    """Return (element type, shape) of the first outputs of a use; None for unknown ones."""
     op = find(OPENVINO, use.type)
     if op is None or is_custom(use):
         return ()
@@ -72,7 +72,7 @@ def outputs(use: OperatorUse) -> Sequence[tuple[ElementType | None, Shape]]:
 
 
 def _output_shapes(use: OperatorUse, domain: str = OPENVINO) -> Sequence[tuple[int, ...] | None] | None:
-    """Return the known shapes of outputs, or raise ShapesDiffer; the first opsets ignore `batch_dims`."""
+    """Return the known shapes of outputs; raises ShapesDiffer. Gather ignores `batch_dims` before opset7."""
     is_old = use.type == "Gather" and use.opset in OPSET_WORDS[: _BATCHES_SINCE - 1]
     unknown = frozenset([port for port, shape in enumerate(use.shapes) if shape is None])
     sizes, attributes = [*map(sizes_of, use.shapes)], {} if is_old else use.attributes
@@ -81,7 +81,7 @@ def _output_shapes(use: OperatorUse, domain: str = OPENVINO) -> Sequence[tuple[i
 
 
 def _output_type(op: GeneralOp, use: OperatorUse) -> ElementType | None:
-    """Return the element type of the first output, None if unknown."""
+    """Return the element type of the first output; None if unknown."""
     type, place = op.type_in(OPENVINO), op.moves[0] if op.moves else 0
     if op.makes in ELEMENT_TYPES:
         return ELEMENT_TYPES[op.makes]
@@ -96,7 +96,7 @@ def _output_type(op: GeneralOp, use: OperatorUse) -> ElementType | None:
 
 
 class Problem(NamedTuple):
-    """A fault in a use: a sentence, the part at fault, and the kind of defect."""
+    """A reason why a runtime refuses a use: a sentence, the part at fault, and the kind of defect."""
 
     message: str
     part: Part
@@ -104,19 +104,19 @@ class Problem(NamedTuple):
 
 
 def problem(use: OperatorUse, domain: str = OPENVINO) -> Problem | None:
-    """Return why a runtime refuses a use, None if it accepts it; for ONNX only shapes are checked."""
+    """Return why a runtime refuses a use; None if it accepts it. For ONNX only shapes are checked."""
     if domain != OPENVINO:
         return next(_of_shapes(use, domain), None)
     opsets = openvino_opsets.show_opsets(use.type)
     if is_custom(use):
         message = f"the version of {use.type} is {use.opset!r}, expected {opsets}"
-        message = f"{message}: OpenVINO takes it for an operator of an extension"
+        message = f"{message}: OpenVINO treats it as an operator of an extension"
         return Problem(message, _OPSET, "custom-version") if opsets and use.opset is not None else None
     opset = OPSET_WORDS.index(use.opset) + 1 if use.opset in OPSET_WORDS else 0
     signature = openvino_opsets.find(use.type, opset)
     if signature is None:
         if not opsets:
-            return Problem(f"{use.type!r} is no operator of {use.opset}, expected one", _TYPE)
+            return Problem(f"{use.opset} has no operator {use.type!r}", _TYPE)
         return Problem(f"{use.type} is not in {use.opset}, expected {opsets}", _OPSET)
     stages = (_of_count(use, signature), _of_attributes(use, signature, opset))
     return next(chain(*stages, _of_types(use, signature), _of_shapes(use)), None)
@@ -133,7 +133,7 @@ def _of_count(use: OperatorUse, signature: Signature) -> Iterator[Problem]:
 
 
 def _of_attributes(use: OperatorUse, signature: Signature, opset: int) -> Iterator[Problem]:
-    """Yield the faults in attributes that the operator has in an opset."""
+    """Yield the problems of attributes."""
     type, op, written = signature.type, find(OPENVINO, signature.type), use.attributes
     for name, types in _INTEGERS.items():
         if type in types.split() and not (type == "Gather" and opset < _BATCHES_SINCE):
@@ -170,7 +170,7 @@ def _wrong(use: OperatorUse, name: str, expected: str) -> Problem:
 
 
 def _of_types(use: OperatorUse, signature: Signature) -> Iterator[Problem]:
-    """Yield the inputs whose element type or rank the operator does not accept."""
+    """Yield the inputs with an element type or rank that the operator does not accept."""
     first: dict[str, tuple[int, ElementType]] = {}
     letters = signature.inputs + signature.inputs[-1:] * (len(use.types) - len(signature.inputs))
     for port, (letter, type, shape) in enumerate(zip(letters, use.types, use.shapes, strict=False)):

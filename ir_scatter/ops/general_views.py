@@ -1,9 +1,10 @@
-"""View rules: which uses of a general operator give the elements of one input unchanged and in order.
+"""View rules: when an operator returns the elements of one input unchanged and in order.
 
-A runtime may skip such a node, or let its output share the memory of its input. The rules demand static
-dimensions where OpenVINO's CPU plugin does, as measured.
+A runtime may skip such a node, or share the memory of input and output. The rules require static dimensions
+where OpenVINO's CPU plugin does, as measured.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -14,24 +15,24 @@ if TYPE_CHECKING:
 
 
 class InputView(NamedTuple):
-    """An output has the elements of the input `port`, if the condition `when` holds; "" means always."""
+    """The output has the elements of input `port`, under the condition `when`; "" means always."""
 
     port: int
     when: str = ""
 
 
 class ViewCase(NamedTuple):
-    """One output of a node, and what is known of the node.
+    """Known facts about a node and one of its outputs.
 
     Attributes:
-        shapes: those of the inputs.
-        types: the names of the inputs' element types, "" if unknown.
-        shape: that of the output.
-        type: that of the output.
-        array: returns the numbers of an input that is constant in effect, None for others.
-        attributes: as written.
+        shapes: shapes of the inputs.
+        types: names of the inputs' element types; "" if unknown.
+        shape: shape of the output.
+        type: element type of the output.
+        array: returns the elements of an input that is constant in effect; None for other inputs.
+        attributes: as in the file.
         output: the number of the output.
-        is_onnx: whether inputs are in the order of ONNX.
+        is_onnx: whether inputs have the order of ONNX.
     """
 
     shapes: Sequence[Shape]
@@ -64,7 +65,7 @@ def always(case: ViewCase) -> InputView | None:
 
 
 def same_type(case: ViewCase) -> InputView | None:
-    """A conversion to the type that the input has."""
+    """A conversion to the input's own type."""
     if not case.types[0] or not case.type:
         return InputView(0, "the element type stays the same")
     return InputView(0) if case.types[0] == case.type else None
@@ -76,7 +77,7 @@ def inference_only(case: ViewCase) -> InputView | None:
 
 
 def same_shape(case: ViewCase) -> InputView | None:
-    """An operator that can only enlarge its input: a view if the shape stays the same."""
+    """An operator that can only enlarge its input, without changing the shape."""
     return _of_shapes(case, 0)
 
 
@@ -87,19 +88,43 @@ def taken_whole(case: ViewCase) -> InputView | None:
     has_steps = steps < len(case.shapes)
     if any("1" in str(mask) for mask in masks) or (has_steps and not case.holds_only(steps, 1)):
         return None
-    return _of_shapes(case, 0)
+    return InputView(0) if _is_unlimited(case) else _of_shapes(case, 0)
+
+
+def _is_unlimited(case: ViewCase) -> bool:
+    """Return whether a slice begins at 0 and has no end, so that it is whole whatever the sizes are.
+
+    The end is masked, or the largest number of 64 bits; measured: another end is not enough, not even the
+    largest of 32 bits.
+    """
+    if "1" in str(case.attributes.get("ellipsis_mask", "")):
+        return False
+    for port, attribute, mask, allowed in (
+        (1, "starts", "begin_mask", {0}),
+        (2, "ends", "end_mask", {_NO_END}),
+    ):
+        written = case.attributes.get(attribute)
+        numbers = [*written] if isinstance(written, list | tuple) else case.numbers(port)
+        masked = re.findall("[01]", str(case.attributes.get(mask, "")))
+        if numbers is None:
+            return False
+        masked += ["0"] * (len(numbers) - len(masked))
+        if any(number not in allowed and bit == "0" for number, bit in zip(numbers, masked, strict=False)):
+            return False
+    return True
 
 
 _STEP, _STEP_OF_ONNX = 3, 4
+_NO_END = 2**63 - 1
 
 
 def once(case: ViewCase) -> InputView | None:
-    """Tile with repeats that are all 1."""
+    """Tile with repeats of 1."""
     return InputView(0) if case.holds_only(1, 1) else None
 
 
 def nothing_added(case: ViewCase) -> InputView | None:
-    """Pad whose pads are all 0."""
+    """Pad with pads of 0."""
     written = case.attributes.get("pads")
     if isinstance(written, list):
         return None if any(written) else InputView(0)
@@ -108,7 +133,7 @@ def nothing_added(case: ViewCase) -> InputView | None:
 
 
 def same_order(case: ViewCase) -> InputView | None:
-    """A Transpose that moves dimensions of size 1 only."""
+    """Transpose that only moves dimensions of size 1."""
     shape = case.shapes[0]
     written = case.attributes.get("perm")
     order = written if isinstance(written, list) else None if case.is_onnx else case.numbers(1)
@@ -121,7 +146,7 @@ def same_order(case: ViewCase) -> InputView | None:
 
 
 def outermost_part(case: ViewCase) -> InputView | None:
-    """A part of a split along the first dimension that is not 1: such a part is contiguous in memory."""
+    """A part of a split along the first dimension above 1, which is contiguous in memory."""
     shape = case.shapes[0]
     axes = [case.attributes.get("axis", 0)] if case.is_onnx else case.numbers(1)
     if shape is None or not axes or not -len(shape) <= axes[0] < len(shape):
@@ -132,7 +157,7 @@ def outermost_part(case: ViewCase) -> InputView | None:
 
 
 def all_positions(case: ViewCase) -> InputView | None:
-    """A Gather of every position of one axis in order; the dimension of the axis must be static."""
+    """Gather of every position of an axis in order; the size of the axis must be static."""
     shape, positions = case.shapes[0], case.array(1)
     axes = [case.attributes.get("axis", 0)] if case.is_onnx else case.numbers(2)
     if shape is None or positions is None or not axes or not -len(shape) <= axes[0] < len(shape):
@@ -143,7 +168,10 @@ def all_positions(case: ViewCase) -> InputView | None:
 
 
 def neutral(number: int, *, commutes: bool) -> ViewRule:
-    """Return the rule of arithmetic with a neutral constant: a view unless that enlarges the input."""
+    """Return the rule for arithmetic with a neutral constant, such as adding 0.
+
+    The output is a view unless the constant enlarges the input.
+    """
 
     def rule(case: ViewCase) -> InputView | None:
         for port, constant_port in ((0, 1), (1, 0))[: 1 + commutes]:
@@ -158,7 +186,7 @@ def neutral(number: int, *, commutes: bool) -> ViewRule:
 
 
 def chosen(case: ViewCase) -> InputView | None:
-    """A Select or Where whose condition is constant and all true or all false."""
+    """Select or Where with a constant condition that is all true or all false."""
     for port, truth in ((1, 1), (2, 0)):
         if case.holds_only(0, truth):
             return _of_shapes(case, port)
@@ -166,7 +194,7 @@ def chosen(case: ViewCase) -> InputView | None:
 
 
 def only_input(case: ViewCase) -> InputView | None:
-    """A Concat of which exactly one input has elements."""
+    """Concat with exactly one input that has elements."""
     filled = [port for port, shape in enumerate(case.shapes) if shape is None or 0 not in shape]
     return InputView(filled[0]) if len(filled) == 1 else None
 

@@ -1,7 +1,7 @@
-"""Checks index values: which are out of range, and which select an element more than once.
+"""Checks index values: which are out of range, and which select an element repeatedly.
 
-The functions take indices as the model has them, the known part of the shape of data, and the axis. The
-element or slice that an index (for the ND operators, a tuple of coordinates) selects is its *target*.
+Arguments are the indices as in the model, the known part of data's shape, and the axis. The *target* of an
+index (for the ND operators, of a tuple of coordinates) is the element or slice that it selects.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,10 +20,10 @@ _ANY = -(2**63), 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class BadIndices:
-    """The number of index values out of range, and the position, value and legal range of the first.
+    """The number of illegal index values, and position, value and legal range of the first.
 
-    If the size of data is unknown, the range is that of 64-bit integers; `high` is below `low` if the size is
-    0.
+    If the size of data is unknown, the range is that of 64-bit integers. If the size is 0, `high` is below
+    `low`.
     """
 
     count: int
@@ -40,7 +40,7 @@ class BadIndices:
 
 @dataclass(frozen=True, slots=True)
 class Repeats:
-    """How many of `total` indices select an element that an earlier index selects; the first such pair."""
+    """The number of repeated targets among `total` indices, and the first two indices with equal targets."""
 
     count: int
     total: int
@@ -76,7 +76,10 @@ def whole_numbers(indices: "Array") -> "Array":
 
 
 def from_front(indices: "Array", sizes: int | Sequence[int]) -> "Array":
-    """Return indices as i64, with the size added to negative ones; out-of-range indices stay out of range."""
+    """Return indices as i64, with `sizes` added to negative ones: [2, -1] of size 3 becomes [2, 2].
+
+    Indices out of range stay out of range.
+    """
     import numpy
 
     wide = indices.astype(numpy.int64)
@@ -86,10 +89,10 @@ def from_front(indices: "Array", sizes: int | Sequence[int]) -> "Array":
 def sizes(
     layout: Layout, data: Shape, axis: int | None, indices: tuple[Dim, ...], run: int = 1
 ) -> list[int | None]:
-    """Return the size that limits indices: one size, or for tuples one for each coordinate.
+    """Return the size that limits each index; for tuples one size for each coordinate.
 
-    A bounded dimension counts with its upper bound: beyond it an index is certainly out of range. If an
-    index is the start of `run` positions, the size is the number of possible starts.
+    A bounded dimension counts with its upper bound: an index beyond it is certainly out of range. If an index
+    is the start of `run` positions, the size is the number of possible starts.
     """
     if layout is Layout.TUPLES:
         depth = lowest(indices[-1])
@@ -114,7 +117,7 @@ def negative(indices: "Array", limits: Sequence[int | None]) -> BadIndices | Non
 
 
 def outside(indices: "Array", ranges: Sequence[tuple[int, int] | None]) -> BadIndices | None:
-    """Find the indices outside of `ranges`: one (smallest, largest) pair, or one for each coordinate."""
+    """Find the indices outside of a (smallest, largest) range; for tuples one range for each coordinate."""
     columns = indices.reshape(-1, max(len(ranges), 1))
     bad = columns != columns
     for number, range in enumerate(ranges):
@@ -139,9 +142,9 @@ def _bad(indices: "Array", bad: "Array", ranges: Sequence[tuple[int, int] | None
 def repeats(
     layout: Layout, axis: int | None, indices: "Array", limits: Sequence[int | None], *, wraps: bool
 ) -> Repeats | None:
-    """Find targets that several indices select; None if each is selected once, or if that is unknown.
+    """Find targets with several indices; None if there are none, or if it is unknown.
 
-    With `wraps` a negative index counts from the end; otherwise it stands for a target of its own.
+    With `wraps` a negative index counts from the end; otherwise it has its own target.
     """
     import numpy
 
@@ -162,10 +165,10 @@ def repeats(
 def target_numbers(
     layout: Layout, axis: int | None, indices: "Array", limits: Sequence[int | None], *, wraps: bool
 ) -> "Array | None":
-    """Return a number for each index: two numbers are equal if and only if both indices select one element.
+    """Return a number for each index; equal numbers mean equal targets.
 
-    None for fewer than two indices, or if the elements are unknown. `wraps` as in `repeats`. Each coordinate
-    is a digit of a mixed-radix number; the lane (see `lanes`) is the highest digit.
+    None for fewer than two indices, or if targets are unknown. `wraps` as in `repeats`. Coordinates are the
+    digits of a mixed-radix number; the lane (see `lanes`) is the highest digit.
     """
     import numpy
 
@@ -191,9 +194,9 @@ def target_numbers(
 
 
 def lanes(layout: Layout, axis: int | None, indices: "Array") -> "Array":
-    """Return the lane number of each index: indices of different lanes never select the same element.
+    """Return the lane number of each index; indices of different lanes never have the same target.
 
-    With layout ELEMENTS a lane is a line of indices along the axis; otherwise all indices are in lane 0.
+    With layout ELEMENTS a lane is a line of indices along the axis. Otherwise all indices are in lane 0.
     """
     import numpy
 

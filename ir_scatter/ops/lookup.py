@@ -1,4 +1,4 @@
-"""Finds rows of the tables of scatter operators, OpenVINO's and ONNX's."""
+"""Finds rows in the tables of scatter operators, `scatter_openvino` and `scatter_onnx`."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,18 +16,20 @@ for _spec in SPECS.values():
     _FAMILIES[_type] = (*_FAMILIES.get(_type, ()), _spec)
 
 _LARGEST_OPSET = (1 << 31) - 1
+"""Opset numbers above this count as unknown."""
+
 
 _TYPES = frozenset(type for _, type in _FAMILIES)
 
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """The table rows of an operator type: the one valid in a given opset, and all others.
+    """The rows of a scatter operator: the valid one in an opset, and all others.
 
     Attributes:
         spec: the valid row; None if the opset does not contain the operator.
         is_known_opset: whether the opset exists.
-        checked_up_to: the newest opset that the table was checked against, if this opset is newer.
+        checked_up_to: None, or for an opset newer than the table the newest opset of the table.
     """
 
     type: str
@@ -53,13 +55,13 @@ def scatter_types(domain: str) -> frozenset[str]:
 
 
 def is_scatter(type: str) -> bool:
-    """Return whether a type, in any case, is that of a scatter operator of some domain."""
+    """Return whether a type, in any case, is a scatter operator of any domain."""
     return type.lower() in _TYPES
 
 
 @lru_cache(maxsize=1024)
 def find(domain: str, type: str, opset: str | int | None) -> Lookup | None:
-    """Find the table row of an operator type in an opset; None if the type is not a scatter operator.
+    """Find the rows of an operator type in an opset; None if the type is not a scatter operator.
 
     OpenVINO ignores case in types; ONNX does not. An ONNX opset newer than the table gets the newest row.
     """
@@ -78,12 +80,12 @@ def find(domain: str, type: str, opset: str | int | None) -> Lookup | None:
 
 
 def by_text(text: str) -> OpSpec | None:
-    """Find the table row of `Type-version`, in any case: "scatterndupdate-15"."""
+    """Find the row of `Type-version`, in any case: "scatterndupdate-15"."""
     return next((spec for key, spec in SPECS.items() if str(key).lower() == text.lower()), None)
 
 
 def newest(type: str) -> OpSpec | None:
-    """Find the newest table row of a type, in any case; None if there is no such scatter operator."""
+    """Find the newest row of a type, in any case; None if there is no such scatter operator."""
     rows = [spec for key, spec in SPECS.items() if key.type.lower() == type.lower()]
     return max(rows, key=lambda spec: spec.key.version, default=None)
 

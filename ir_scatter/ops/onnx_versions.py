@@ -1,11 +1,11 @@
 """Versions of ONNX's operators that need no adapter, from a comparison of both specifications.
 
-`convert.opset.adapters` changes nodes for the other versions. A version in neither place was not compared
+Nodes of other versions are changed by `convert.opset.adapters`. A version in neither place was not compared
 with the version before it: assume nothing about it.
 """
 
 FIRST_OPSET = 7
-"""The oldest opset that was compared; versions that are older than those in it are unknown."""
+"""The oldest opset that was compared; versions older than those in it are unknown."""
 
 WIDENED = {
     opset: frozenset(types.split())
@@ -70,7 +70,7 @@ WIDENED = {
         ),
     }.items()
 }
-"""Operator types by the opset whose version of them only extends the previous one: old nodes stay valid.
+"""Operators by the opset whose version only extends the previous one, so that old nodes stay valid.
 
 Extensions are: more element types, optional inputs and outputs, attributes whose default is the old
 behaviour, larger ranges (negative axes), and clearer wording.
@@ -86,7 +86,7 @@ INCOMPATIBLE = {
     ("Scan", 9): "only the older version has a batch dimension and sequence lengths",
     ("Scatter", 11): "the operator is deprecated since then",
 }
-"""(operator, opset) of versions in which every node means something else than before, and the reason."""
+"""(operator, opset) of versions in which every node has another meaning than before -> reason."""
 
 NO_WAY_BACK = {
     ("ArgMax", 12): "the older version does not specify which of equal values wins",
@@ -96,5 +96,7 @@ NO_WAY_BACK = {
     ("NonMaxSuppression", 11): "the older version does not specify whether a box at the threshold stays",
     ("Upsample", 10): "Resize does not exist in older versions",
 }
-"""(operator, opset) of versions that cannot be converted to the previous one, as it specifies less; and
-why."""
+"""(operator, opset) of versions that cannot be converted to the previous one -> reason.
+
+The previous version specifies less.
+"""

@@ -1,9 +1,10 @@
-"""The operators of OpenVINO's opsets, and the element types that they accept.
+"""The operators of OpenVINO's opsets, and the inputs that they accept.
 
     8-16 _vvv?v: Slice
 
-This line means: Slice is in opset8 to opset16, and has four or five inputs; the first of any type, the
-others integers. Scatter operators have their own table, `scatter_openvino`.
+This line means: Slice is in opset8 to opset16, and has four or five inputs. The first has any type, the
+others are lists of integers. `KINDS` and `RANKS` explain the letters. Scatter operators have their own table,
+`scatter_openvino`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -151,7 +152,7 @@ KINDS: Mapping[str, tuple[frozenset[str], str]] = {
     "n": (_WHOLE | {"float"}, "a number"),
     **dict.fromkeys("ilvs", (_WHOLE, "an integer")),
 }
-"""Element types for each letter of a signature, and their name; text for types that OpenVINO does not check.
+"""Element types for each letter of a signature, with a name; "" if OpenVINO does not check the type.
 
 Inputs with the same capital letter must have the same element type.
 """
@@ -162,14 +163,14 @@ RANKS: Mapping[str, tuple[Sequence[int], str]] = {
     **dict.fromkeys("rvw", ((1,), "a list")),
     "c": ((0,), "a scalar"),
 }
-"""Legal ranks for each letter of a signature, and their name; one number may also be a list of one."""
+"""Legal ranks for each letter of a signature, with a name. A single number may also be a list of one."""
 
 
 class Signature(NamedTuple):
     """The inputs that an operator accepts in some opsets.
 
     Attributes:
-        inputs: a letter for each input, "_" and "T" for any type.
+        inputs: a letter for each input; "_" and "T" for any type.
         least: the smallest number of inputs; None if unknown.
         repeats: whether the last input may occur any number of times.
     """
@@ -183,7 +184,7 @@ class Signature(NamedTuple):
 
 @cache
 def signatures() -> Mapping[str, Sequence[Signature]]:
-    """Return the signatures of every operator, the oldest opsets first, by its type in lower case."""
+    """Return the signatures of every operator, oldest opsets first, by type in lower case."""
     signatures_by_type: dict[str, list[Signature]] = {}
     for line in _TABLE.strip().splitlines():
         head, _, types = line.partition(":")
@@ -202,7 +203,7 @@ def signatures() -> Mapping[str, Sequence[Signature]]:
 
 
 def find(type: str, opset: int) -> Signature | None:
-    """Find the signature of an operator in an opset, None if the opset does not contain it."""
+    """Find the signature of an operator in an opset; None if the opset does not contain it."""
     return next((row for row in signatures().get(type.lower(), ()) if opset in row.opsets), None)
 
 

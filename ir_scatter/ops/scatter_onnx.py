@@ -1,4 +1,4 @@
-"""ONNX's scatter operators, from the operator schemas of its documentation."""
+"""ONNX's scatter operators: rows from the operator schemas of the specification."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ from ir_scatter.ops.spec import (
 )
 
 LATEST_OPSET = 28
-"""The newest opset that this table was checked against; a newer one gets the newest row."""
+"""The newest opset that this table was compared with; a newer opset gets the newest row."""
 
 _DOCUMENTS = "https://onnx.ai/onnx/operators/onnx__"
 _FIFTEEN = onnx_types(

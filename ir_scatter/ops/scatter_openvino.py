@@ -1,4 +1,4 @@
-"""OpenVINO's scatter operators, from the operation specifications of its documentation."""
+"""OpenVINO's scatter operators: rows from the operation specifications."""
 
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ from ir_scatter.ops.spec import (
 )
 
 OPSET_WORDS = tuple(f"opset{number}" for number in range(1, 18))
-"""The opset words that OpenVINO's reader accepts; opset17 contains newly added operators only."""
+"""The opset names that OpenVINO's reader accepts; opset17 contains newly added operators only."""
 
 _DOCUMENTS = (
     "https://docs.openvino.ai/2026/documentation/openvino-ir-format/operation-sets/operation-specs/movement/"

@@ -1,4 +1,4 @@
-"""The columns of the table of scatter operators."""
+"""The columns of the table of scatter operators: `OpSpec` is a row."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from ir_scatter.core.element_types import ELEMENT_TYPES, INTEGERS, NUMERIC, OPEN
 from ir_scatter.core.model import OPENVINO, OpKey
 
 NEGATIVE_INDEX = "SCT303"
-"""The rule code for a negative index. A table row that lists it in `tolerated` counts it from the end."""
+"""The rule code for a negative index. In rows with this code in `tolerated` it counts from the end."""
 
 _TYPE_GROUPS = {
     "any type": OPENVINO_TYPES,
@@ -20,7 +20,7 @@ _TYPE_GROUPS = {
 
 
 class Role(StrEnum):
-    """The purpose of an input, named the same way for all operators."""
+    """The purpose of an input, with the same name for all operators."""
 
     DATA = "data"
     INDICES = "indices"
@@ -32,13 +32,15 @@ class Layout(StrEnum):
     """How indices select elements of data: the three kinds of scatter, and a cache."""
 
     SLICES = "slices"
-    """One index names a slice of data on the axis (ScatterUpdate)."""
+    """An index selects a slice of data along the axis (ScatterUpdate)."""
     ELEMENTS = "elements"
-    """One index names a position on the axis; the index's own position gives the other coordinates."""
+    """An index selects a position on the axis; its own position supplies the other coordinates
+    (ScatterElements).
+    """
     TUPLES = "tuples"
-    """The last dimension of indices holds k coordinates (the ND operators)."""
+    """The last dimension of indices contains coordinates of a slice or element (ScatterND)."""
     SEQUENCE = "sequence"
-    """One index per batch names where a run of updates starts (TensorScatter)."""
+    """An index selects the first of several successive positions, for each batch (TensorScatter)."""
 
 
 class IndicesLimit(StrEnum):
@@ -57,7 +59,7 @@ class IndexRange(StrEnum):
 
 
 class Reduction(StrEnum):
-    """How an update is combined with the old value, named the same way in both dialects."""
+    """How an update is combined with the old value; the same names for both dialects."""
 
     NONE = "none"
     SUM = "sum"
@@ -69,7 +71,7 @@ class Reduction(StrEnum):
 
 
 _OF_ONNX = {"add": Reduction.SUM, "mul": Reduction.PROD}
-"""ONNX's words for reductions, where they differ from ours."""
+"""ONNX's names of reductions that differ from ours."""
 
 
 class Kind(StrEnum):
@@ -91,7 +93,7 @@ class Port(NamedTuple):
 
 
 class Attribute(NamedTuple):
-    """An attribute as specified; `undocumented` are values that are not specified but work in runtimes."""
+    """An attribute as specified; `undocumented` are values that runtimes support without a specification."""
 
     name: str
     kind: Kind
@@ -116,15 +118,16 @@ class OpSpec:
     """The facts in the specification of one operator version.
 
     Attributes:
-        output: the specified name of the output; it has the shape and type of data.
+        output: the specified name of the output, which has the shape and type of data.
         updates_formula: the specified shape of updates, as text.
-        opsets: the IR's words or ONNX's numbers where this row is valid.
+        opsets: the opsets in which this row is valid: "opset3" in OpenVINO, a number in ONNX.
         reduction_excludes: element types for which a reduction is not defined.
-        scalar_updates: whether one element of any rank may stand for 0-D updates.
-        tolerated: codes that are warnings here: the specification forbids it, but it works in runtimes.
+        scalar_updates: whether a single element of any rank may replace 0-D updates.
+        tolerated: rule codes that are only warnings: the specification forbids the use, but runtimes accept
+            it.
         is_removed: whether this version forbids the use of the deprecated operator.
         drops_attributes: whether the format's reader silently drops unknown attributes.
-        errata: contradictions in the specification, and what is meant.
+        errata: contradictions in the specification, and the interpretation used here.
     """
 
     key: OpKey
@@ -151,7 +154,7 @@ class OpSpec:
         return next((port for port in self.ports if port.role is role), None)
 
     def port_index(self, role: Role) -> int | None:
-        """Return the number of the port of a role, None if the operator has none."""
+        """Return the port number of a role; None if the operator has no such input."""
         return next((index for index, port in enumerate(self.ports) if port.role is role), None)
 
     def attribute(self, name: str) -> Attribute | None:
@@ -159,7 +162,7 @@ class OpSpec:
 
     @property
     def reductions(self) -> Mapping[str, Reduction]:
-        """The reductions by their words in this dialect."""
+        """The reductions, by their names in this dialect."""
         row = self.attribute("reduction")
         return {word: _OF_ONNX.get(word) or Reduction(word) for word in row.choices} if row else {}
 

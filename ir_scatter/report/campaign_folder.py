@@ -1,4 +1,4 @@
-"""The report files in the fuzzer's output folder: `fuzz.json`, and an HTML page of all findings."""
+"""Writes the report files of the fuzzer's output folder: `fuzz.json`, and an HTML page of all findings."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from ir_scatter.report.registry import render
 
 
 def write_report(campaign: Campaign, folder: Path | None) -> None:
-    """Write the findings so far into a folder, if there is one; each file atomically.
+    """Write the findings so far into a folder; do nothing without a folder. Each file is replaced atomically.
 
     Raises:
         CannotWrite: a file cannot be written.

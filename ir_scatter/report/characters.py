@@ -1,4 +1,4 @@
-"""Makes untrusted text safe for terminals and JSON: wraps, shortens and escapes it, and draws tables."""
+"""Makes untrusted text safe for terminals and JSON, fits it into a width, and draws tables."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -10,10 +10,11 @@ from ir_scatter.core.display import visible as visible
 from ir_scatter.core.display import without_commands as without_commands
 
 _UNSAFE = re.compile(r"[^\n -~]|#(?=#(?:vso)?\[)", re.IGNORECASE)
-"""Candidates for escapes in JSON: invisible characters, and commands of CI systems ("##vso[", "##[")."""
+"""Characters to escape in JSON: possibly invisible ones, and "#" before "#[" or "#vso[" (commands of CI
+systems)."""
 _SHAPE = re.compile(r"\[[^][]{0,40}\]")
 _SCHEMA = 1
-"""Version of the JSON schemas. Fields are never renamed or removed in a version; some may be added."""
+"""Version of the JSON schemas. Within a version fields may be added, but are never renamed or removed."""
 
 
 def cells(text: str) -> int:
@@ -44,8 +45,8 @@ def tail(text: str, room: int) -> str:
 def fold(text: str, width: int, first: str = "", rest: str = "") -> list[str]:
     """Break a text into lines of at most `width` cells, between words or within a longer word.
 
-    `first` and `rest` are the prefixes of the first and the other lines; they count. Shapes like
-    "[1, 2]" are kept together.
+    `first` and `rest` are the prefixes of the first and the other lines; they count. Shapes like "[1, 2]" are
+    kept together.
     """
     lines, line, is_empty = list[str](), first, True
     for word in _SHAPE.sub(lambda shape: shape[0].replace(" ", "\0"), text).split(" "):
@@ -65,7 +66,7 @@ def fold(text: str, width: int, first: str = "", rest: str = "") -> list[str]:
 
 
 def reflow(text: str, width: int | None) -> str:
-    """Wrap the paragraphs of a Markdown page to the terminal's width; tables and code are unchanged."""
+    """Wrap the paragraphs of a Markdown page to the terminal's width; tables and code stay unchanged."""
     blocks, is_code = list[str](), False
     for block in text.rstrip("\n").split("\n\n"):
         is_kept = is_code or "```" in block or block.startswith(("|", "#", "<", "{"))
@@ -82,8 +83,8 @@ def reflow(text: str, width: int | None) -> str:
 def dumps(document: Mapping[str, Any]) -> str:
     r"""Return indented JSON that UTF-8 can encode and a terminal can show.
 
-    Letters are not escaped. C1 controls, text direction marks, zero-width characters and lone
-    surrogates (bytes of a path that is not UTF-8) are written as \uXXXX, which `json.loads` decodes.
+    Letters are not escaped. C1 controls, text direction marks, zero-width characters and lone surrogates
+    (bytes of a path that is not UTF-8) are written as \uXXXX, which `json.loads` decodes.
     """
     import json
 
@@ -100,7 +101,7 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def as_document(**fields: Any) -> dict[str, Any]:
-    """Return a JSON document of a result, with the schema number and the versions of the packages."""
+    """Return a JSON document with these fields, the schema number and the versions of the packages."""
     from ir_scatter.version import versions
 
     return {"schema": _SCHEMA, "versions": versions(), **fields}
@@ -112,7 +113,7 @@ def fields_of(record: object, names: str) -> dict[str, Any]:
 
 
 class TableCell(NamedTuple):
-    """A cell with its own style, and a shorter text for tables that are too wide."""
+    """A cell with a style, and a shorter text for tables that are too wide."""
 
     text: str
     style: str = ""
@@ -127,14 +128,14 @@ class Table(NamedTuple):
 
 
 _LEAST_NAME = 24
-"""Least width in cells of a column of shortened names: below that they become indistinguishable."""
+"""Minimum width, in cells, of a column of shortened names: below that they become indistinguishable."""
 
 
 def without_middle(text: str, width: int | None, share: float = 0.4) -> str:
     """Shorten a name to `width` cells by cutting its middle.
 
-    `share` is the part kept from the start; less than half by default, since names mostly differ at
-    their ends.
+    `share` is the part kept from the start; less than half by default, since names mostly differ at their
+    ends.
     """
     if width is None or cells(text) <= width:
         return text
@@ -143,15 +144,15 @@ def without_middle(text: str, width: int | None, share: float = 0.4) -> str:
 
 
 def wrap_line(line: str, width: int | None, indent: str = "") -> str:
-    """Wrap a line to the terminal's width; all lines but the first are indented."""
+    """Wrap a line to the terminal's width; the second and later lines are indented."""
     return line if width is None else "\n".join(fold(line, max(width, 20), "", indent))
 
 
 def draw_plain_table(texts: Sequence[Sequence[str]], limit: int, *, color: bool) -> str | None:
     """Draw a table without cell styles exactly as rich does, in a hundredth of the time.
 
-    Returns None if rich would draw it differently: if it is wider than the limit, or if a cell begins or
-    ends with whitespace, which rich may cut off.
+    Return None if rich would draw it differently: if it is wider than the limit, or if a cell begins or ends
+    with whitespace, which rich may cut off.
     """
     if any(text != text.strip() or "\n" in text for row in texts for text in row):
         return None
@@ -174,8 +175,8 @@ def draw_plain_table(texts: Sequence[Sequence[str]], limit: int, *, color: bool)
 def table_text(table: Table, *, color: bool, width: int | None) -> str:
     """Return a table as text, without terminal escapes from names.
 
-    If it is wider than the terminal: use the narrow texts of cells; then shorten names in the first
-    column, if they stay distinct; then wrap cells.
+    A table wider than the terminal is narrowed in three steps, until it fits: short texts of cells; shortened
+    names in the first column, if they stay distinct; wrapped cells.
     """
     rows = (table.header, *table.rows)
     lines = [[cell if isinstance(cell, TableCell) else TableCell(str(cell)) for cell in row] for row in rows]

@@ -17,11 +17,11 @@ from ir_scatter.report.devices_json import machine_groups
 from ir_scatter.runners.base import NodeFacts, Outcome
 
 REACHED = "contested elements of an upstream node were propagated there"
-"""Default reason why single elements of an output have no verdict."""
+"""Default reason for single elements of an output without a verdict."""
 
 
 def render(done: ComparedModels, *, each: bool = False) -> str:
-    """Return one JSON object; with `each`, it has a list with the report of every model."""
+    """Return one JSON object: the comparison of the only model, or with `each` a list of all."""
     machines = {"machines": machine_groups(done.machines)} if done.machines else {}
     if not each:
         return dumps(document(done.found[0], done.skipped) | machines)
@@ -39,8 +39,8 @@ def render(done: ComparedModels, *, each: bool = False) -> str:
 def document(compared: Compared, skipped: Sequence[tuple[str, str]] = ()) -> dict[str, Any]:
     """Return the JSON document of the comparison of one model.
 
-    NaN and infinities do not exist in JSON: they become null in sizes (max_abs, tolerance), and the
-    strings "nan", "inf", "-inf" in elements.
+    JSON has no NaN and infinities. They become null in numbers (max_abs, tolerance), and the strings "nan",
+    "inf", "-inf" in elements.
     """
     verdict = headline(compared)
     document = as_document(
@@ -114,7 +114,7 @@ def _of_model(item: Guarded | Outlier) -> dict[str, str]:
 
 
 def _of_models(outcome: Outcome, compared: Compared) -> dict[str, Any]:
-    """Return how a runner ended on each of two models; {} for a single model."""
+    """Return how the run of each of two models ended; {} for a single model."""
     outcomes = compared.by_model.get(outcome.runner)
     if outcomes is None:
         return {}
@@ -184,7 +184,7 @@ def _facts(node: NodeFacts, types: Mapping[str, str]) -> dict[str, Any]:
 
 
 def conversion(node: NodeFacts, types: Mapping[str, str]) -> str:
-    """Return the change of element type that a runtime made to a node, "i64 -> i32"; "" without one."""
+    """Return how a runtime changed the element type of a node, "i64 -> i32"; "" if it did not."""
     declared = next((types[name] for name in node.originals if types.get(name)), "")
     used = node.precision.lower()
     return f"{declared} -> {used}" if declared and used in ELEMENT_TYPES and used != declared else ""

@@ -48,8 +48,8 @@ _SEQUENCES = {"red": "31", "yellow": "33", "green": "32"}
 def render(done: ComparedModels, *, each: bool = False, color: bool = False, width: int | None = None) -> str:
     """Return the verdict in one sentence, then tables, then details, all wrapped to the terminal.
 
-    With `each`: the verdict on all models, a table of operators by runners, the verdict on each model,
-    then the details of models with differences.
+    With `each`: the verdict on all models, a table of operators by runners, the verdict on each model, then
+    the details of models with differences.
     """
     operators = operator_matrix(done.found)
     if is_single(done):
@@ -83,7 +83,7 @@ def render(done: ComparedModels, *, each: bool = False, color: bool = False, wid
 
 
 def text(compared: Compared, *, color: bool = False, width: int | None = None) -> str:
-    """Return the report of one model."""
+    """Return the report on one model."""
     head = headline(compared)
     first = f"{_first_line(head, color=color, width=width)}\n{_model_line(compared, width)}"
     return "\n\n".join([first, *_body(compared, head, color=color, width=width)]) + "\n"
@@ -107,7 +107,7 @@ def name_of_model(compared: Compared) -> str:
 
 
 def _body(compared: Compared, head: Headline, *, color: bool, width: int | None) -> list[str]:
-    """Return tables, then details."""
+    """Return the lines after the verdict: tables, then details."""
     parts = [table_text(table, color=color, width=width) for table in _tables(compared)]
     for lines in (
         _differences(compared, head),
@@ -141,7 +141,7 @@ def _tables(compared: Compared) -> Iterator[Table]:
 
 
 def _differences(compared: Compared, head: Headline) -> Iterator[str]:
-    """Yield a line for each tensor and runner that is not equal, with the worst case."""
+    """Yield a line for each tensor and runner whose result is not equal, with the worst case."""
     worst: dict[tuple[object, ...], Comparison] = {}
     for comparison in compared.comparisons:
         is_twice = comparison.level is Level.MODEL and outputs_are_nodes(compared)
@@ -165,21 +165,22 @@ def _differences(compared: Compared, head: Headline) -> Iterator[str]:
         worst.values(), key=lambda worst: (order.index(worst.measure.verdict), worst.node is None)
     )
     for comparison in ordered[:MOST_ROWS]:
-        tensor = f"{name_of(comparison)} on {_who(comparison)}"
-        yield f"{comparison.measure.verdict}: {tensor}: {_how(comparison, comparison is head.subject)}"
+        tensor = f"{name_of(comparison)} on {_name_pair(comparison)}"
+        difference = _describe_difference(comparison, comparison is head.subject)
+        yield f"{comparison.measure.verdict}: {tensor}: {difference}"
     if len(ordered) > MOST_ROWS:
         yield f"and {len(ordered) - MOST_ROWS} more that are not equal"
 
 
 def _leads(compared: Compared) -> Iterator[str]:
-    """Yield what results are known as, and what to do, once for all nodes and cases."""
+    """Yield the known defects that explain results, and suggestions, once for all nodes and cases."""
     for lead in compared.leads[:MOST_ROWS]:
         yield from lines_of(lead)
     if len(compared.leads) > MOST_ROWS:
         yield f"and {len(compared.leads) - MOST_ROWS} more to look at"
 
 
-def _who(comparison: Comparison) -> str:
+def _name_pair(comparison: Comparison) -> str:
     parts = [comparison.subject]
     if comparison.relation is Relation.MODELS:
         first, second = short_names(comparison.reference_model, comparison.subject_model)
@@ -199,7 +200,7 @@ def _who(comparison: Comparison) -> str:
     return " ".join(parts)
 
 
-def _how(comparison: Comparison, is_in_headline: bool) -> str:
+def _describe_difference(comparison: Comparison, is_in_headline: bool) -> str:
     """Return how a tensor differs; without the worst element if the headline already names it."""
     measure = comparison.measure
     if measure.remark:
@@ -263,7 +264,7 @@ def _is_explained(measure: Measure) -> bool:
 
 
 def _indices(guarded: Sequence[Guarded], head: Headline) -> Iterator[str]:
-    """Yield a line for each node with illegal or remarkable indices, once for all runners and cases."""
+    """Yield a line for each node with illegal or unusual indices, once for all runners and cases."""
     subject = head.subject
     same: dict[tuple[str, str, str], list[Guarded]] = {}
     for violation in guarded:
@@ -282,7 +283,7 @@ def _indices(guarded: Sequence[Guarded], head: Headline) -> Iterator[str]:
 
 
 def _outliers(compared: Compared, head: Headline) -> Iterator[str]:
-    """Yield a line for each tensor where runners differ and the headline does not name who is wrong."""
+    """Yield a line for each tensor on which runners differ, unless the headline names the wrong one."""
     outliers = unmentioned_outliers(compared, head.sentence)
     for outlier in outliers[:MOST_ROWS]:
         where = outlier.node if outlier.node is not None else outlier.tensor

@@ -7,7 +7,7 @@ from ir_scatter.core.errors import UsageError
 
 
 def render(contracts: Sequence[Contract]) -> str:
-    """Return the source for the only model.
+    """Return Python source for the contract of a single model.
 
     Raises:
         UsageError: there are several models.

@@ -43,7 +43,8 @@ def render(done: ConversionRun) -> str:
         diff=done.diff,
         # where nodes and whole models were compared, and on how many inputs; or why they were not
         verification={
-            "verified": bool(conversion.verified or done.devices) and not done.not_verified,
+            "verified": bool(conversion.verified or done.devices or conversion.inlined)
+            and not done.not_verified,
             "nodes": {"numpy": min(node.cases for node in conversion.verified)}
             if conversion.verified
             else {},

@@ -10,7 +10,7 @@ from ir_scatter.report.characters import visible, wrap_line
 from ir_scatter.rewrites.guard import NAMES
 
 _MOST_NAMES = 3
-"""Most nodes that a line about one risk names."""
+"""Maximum nodes named in a line about one risk; further ones are only counted."""
 
 
 def render(done: ConversionRun, *, width: int | None = None) -> str:
@@ -29,7 +29,7 @@ def render(done: ConversionRun, *, width: int | None = None) -> str:
 
 
 def _risk_lines(risks: Sequence[Risk]) -> Iterator[str]:
-    """Yield how many nodes are still at risk, and for each defect which ones, when, and what to do."""
+    """Yield the number of nodes at risk, then for each defect these nodes, its condition and advice."""
     if not risks:
         return
     nodes = len({risk.scope for risk in risks})
@@ -47,7 +47,7 @@ def _risk_lines(risks: Sequence[Risk]) -> Iterator[str]:
 
 
 _Row: TypeAlias = tuple[int, tuple[str, str, str], str]
-"""Line of the model to sort by, cells, and the reason of a refusal."""
+"""(line in the model, to sort by; cells; reason of a refusal)."""
 
 
 def _converted_row(node: Converted) -> _Row:
@@ -81,6 +81,8 @@ def _summary(done: ConversionRun) -> str:
         outcome = f"copied unchanged to {visible(done.written)}" if done.written else "nothing written"
         return f"nothing to convert; {outcome}"
     parts = [f"{counted(len(conversion.converted), 'node')} converted"]
+    if conversion.inlined:
+        parts.append(f"{counted(len(conversion.inlined), 'function')} inlined")
     if conversion.refused:
         parts.append(f"{len(conversion.refused)} refused")
     if conversion.verified:

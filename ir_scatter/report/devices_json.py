@@ -35,7 +35,7 @@ def render(
 
 
 def machine_groups(machines: Sequence["Machine"]) -> list[dict[str, Any]]:
-    """Return the machines of a fleet, grouped by those that should give the same results."""
+    """Return the machines of a fleet in groups that should give the same results."""
     from ir_scatter.jobs.machine import groups
 
     return [

@@ -1,4 +1,4 @@
-"""Devices as text: the available ones, then the others with what they need; all details if `verbose`."""
+"""Devices as text: the available ones, then what the others need; all details if `verbose`."""
 
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -58,7 +58,7 @@ def render(
 
 
 def lines_of_machines(machines: Sequence["Machine"]) -> Iterator[str]:
-    """Yield a line per group of machines that should give the same results, then how groups differ."""
+    """Yield a line per group of machines that should give the same results, then the groups' differences."""
     from ir_scatter.jobs.machine import differences, groups
 
     machine_groups = groups(machines)

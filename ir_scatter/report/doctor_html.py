@@ -6,7 +6,7 @@ from typing import Any
 from ir_scatter.core.words import counted
 from ir_scatter.defects.evidence import Basis
 from ir_scatter.doctor import DefectCheck, Diagnosis
-from ir_scatter.report.doctor_text import groups, shorten_driver, state, summary
+from ir_scatter.report.doctor_text import differences, groups, shorten_driver, state, summary
 from ir_scatter.report.page import render_page
 
 
@@ -17,12 +17,13 @@ def render(diagnoses: Sequence[Diagnosis], *, verbose: bool = False) -> str:
         names=", ".join(diagnosis.device.runner for diagnosis in diagnoses),
         kind=kind,
         headline=headline,
+        differences=differences(diagnoses),
         devices=[_device(diagnosis, verbose) for diagnosis in diagnoses],
     )
 
 
 def _headline(diagnoses: Sequence[Diagnosis]) -> tuple[str, str]:
-    """Return the CSS class of the banner and its sentence."""
+    """Return the CSS class and the sentence of the banner."""
     checks = [checked for diagnosis in diagnoses for checked in diagnosis.defects]
     different = sum(checked.differs for checked in checks)
     if different:
@@ -59,9 +60,9 @@ def _check(checked: DefectCheck) -> dict[str, Any]:
     before, defect = checked.before, checked.defect
     history = f"{state(checked)} ({before.basis}, {before.told})" if before.told else state(checked)
     return {
-        "result": str(checked.result or "no answer"),
+        "result": defect.word_of(checked.result) if checked.result else "no answer",
         "code": defect.code,
         "name": defect.name.replace("-", " "),
         "history": history,
-        "avoid": str(defect.avoid) if defect.avoid and checked.is_here else "",
+        "avoid": defect.advice() if checked.is_here else "",
     }

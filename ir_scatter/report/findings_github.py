@@ -1,7 +1,7 @@
-"""Findings as workflow commands of GitHub Actions, which become annotations of the changed lines.
+"""Findings as workflow commands of GitHub Actions, which shows them as annotations beside the lines.
 
-The commands and their escapes: https://docs.github.com/actions/reference/workflow-commands and
-`command.ts` of https://github.com/actions/toolkit.
+The commands and their escapes: https://docs.github.com/actions/reference/workflow-commands and `command.ts`
+of https://github.com/actions/toolkit.
 """
 
 from ir_scatter.core.diagnostics import Diagnostic, Severity
@@ -14,7 +14,7 @@ _IN_PROPERTY = _IN_MESSAGE | str.maketrans({":": "%3A", ",": "%2C"})
 
 
 def render(report: Report) -> str:
-    """Return one workflow command per finding; an empty text without findings."""
+    """Return one workflow command per finding; "" without findings."""
     return "".join(f"{_command(diagnostic)}\n" for diagnostic in report.diagnostics())
 
 

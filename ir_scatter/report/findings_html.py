@@ -14,11 +14,11 @@ from ir_scatter.report.page import render_page
 from ir_scatter.rules import by_code
 
 _Values: TypeAlias = dict[str, Any]
-"""Values of a template by name."""
+"""Values for a template, by name."""
 _LONGEST_LINE = 240
-"""Characters of a line of the file that are shown."""
+"""Maximum characters of a line in an excerpt of the file."""
 MOST_SHOWN = 1_000
-"""Findings on a page at most: a page with 60,000 had 376 MB, which no browser opens."""
+"""Maximum findings on a page: one with 60,000 had 376 MB, which no browser opens."""
 
 
 def render(report: Report, *, docs_url: str | None = None) -> str:
@@ -55,7 +55,7 @@ def _state(report: Report) -> str:
 
 
 def _limit_note(total: int) -> str:
-    """Return the note of a page that does not show all findings."""
+    """Return a note that the page does not show all findings; "" if it does."""
     order = "errors before warnings and notes"
     return f"Showing the first {MOST_SHOWN:,} of {total:,} findings, {order}; JSON contains all."
 
@@ -67,7 +67,7 @@ def _numbers_on_page(findings: Sequence[Diagnostic]) -> set[int]:
 
 
 def _file(number: int, file: FileResult, first: int, on_page: Collection[int]) -> _Values:
-    """Return a file with its findings on the page; `first` is the number of its first finding."""
+    """Return the template values of a file and its findings; `first` is its first finding's number."""
     counts = Counter(diagnostic.severity for diagnostic in file.diagnostics)
     drawn = dict[tuple[Location, int | None], int]()
     findings = [
@@ -94,7 +94,7 @@ def _file(number: int, file: FileResult, first: int, on_page: Collection[int]) -
 def _rules(
     diagnostics: Sequence[Diagnostic], shown: Mapping[int, _Values], docs_url: str | None
 ) -> list[_Values]:
-    """Return every broken rule with its summary and its findings on the page."""
+    """Return the template values of every broken rule: its summary, and its findings on the page."""
     broken = defaultdict[str, list[int]](list)
     for number, diagnostic in enumerate(diagnostics):
         broken[diagnostic.code].append(number)
@@ -120,7 +120,7 @@ def _rules(
 def _finding(
     number: int, diagnostic: Diagnostic, file: FileResult, drawn: dict[tuple[Location, int | None], int]
 ) -> _Values:
-    """Return a finding; the graph around a node is drawn once for findings at the same port."""
+    """Return the template values of a finding; findings at the same port share one picture of the graph."""
     around, port = file.neighbourhoods.get(diagnostic.location), (diagnostic.location, diagnostic.port_index)
     is_new = around is not None and drawn.setdefault(port, number) == number
     excerpts, notes = snippets(file, diagnostic)

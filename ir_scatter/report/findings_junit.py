@@ -14,9 +14,9 @@ _UNREADABLE = "the file could not be read"
 def render(report: Report, *, strict: bool = False) -> str:
     """Return JUnit XML; without durations, so that the same input gives the same output.
 
-    Findings of severity error are failures, or errors if the file cannot be read. Warnings and notes
-    pass (with `strict`, warnings fail); their text is in `system-out`. A file without findings is one
-    passing case.
+    Findings of severity error are failures, or errors if the file cannot be read. Warnings and notes pass
+    (with `strict`, warnings fail); their text is in `system-out`. A file without findings is one passing
+    case.
     """
     failing = {Severity.ERROR, Severity.WARNING} if strict else {Severity.ERROR}
     root = ElementTree.Element("testsuites", name="ir-scatter")
@@ -59,7 +59,7 @@ def _case(suite: ElementTree.Element, file: FileResult, name: str) -> ElementTre
 
 
 def _name(diagnostic: Diagnostic) -> str:
-    """Return a name of a test case that does not change when lines are added to the file."""
+    """Return the name of a test case: it stays the same when lines are added to the file."""
     name = visible(f"{diagnostic.code} {diagnostic.rule}")
     parts = [visible(part) for part in (diagnostic.location.scope, diagnostic.port) if part]
     return f"{name}: {', '.join(parts)}" if parts else name

@@ -26,7 +26,7 @@ def render(report: Report, *, docs_url: str | None = None) -> str:
     """Return a log of one run, with the broken rules.
 
     Each rule links to its page on the site at `docs_url`. Without a site it has no link: SARIF demands an
-    absolute URI (section 3.49.12), and that of the installed page is useless on other machines.
+    absolute URI (section 3.49.12), and the URI of an installed page is useless on other machines.
     """
     diagnostics = report.diagnostics()
     examples = {diagnostic.code: diagnostic for diagnostic in reversed(diagnostics)}
@@ -64,7 +64,7 @@ def render(report: Report, *, docs_url: str | None = None) -> str:
 
 
 def _rule(example: Diagnostic, docs_url: str | None) -> dict[str, Any]:
-    """Return the description of a rule; of a code that is not a rule, what the example has."""
+    """Return the description of a rule; a code that is not a rule is described by the example's texts."""
     rule = by_code().get(example.code) or Rule(example.code, example.rule, example.severity)
     documentation = rule.documentation or rule.name
     first = " ".join(documentation.split("\n\n")[0].split())
@@ -89,10 +89,10 @@ def _page(rule: Rule, docs_url: str | None) -> str:
 
 
 def _result(diagnostic: Diagnostic, rule_index: int, fingerprints: Counter[str]) -> dict[str, Any]:
-    """Return one finding.
+    """Return one finding as a SARIF result.
 
-    Its fingerprint does not depend on the line, and `fingerprints` counts how often each occurred, to
-    tell equal ones apart.
+    Its fingerprint does not depend on the line. `fingerprints` counts the uses of each fingerprint, so that
+    equal findings get different ones.
     """
     parts = (
         diagnostic.code,
@@ -118,7 +118,7 @@ def _result(diagnostic: Diagnostic, rule_index: int, fingerprints: Counter[str])
 
 
 def _fault(diagnostic: Diagnostic) -> list[dict[str, Any]]:
-    """Return the location of the faulty attribute, port or edge itself; [] if unknown."""
+    """Return the location of the faulty attribute, port or edge; [] if it is unknown."""
     if diagnostic.span is None:
         return []
     region = dict(zip(("startLine", "startColumn", "endLine", "endColumn"), diagnostic.span, strict=True))
@@ -128,7 +128,7 @@ def _fault(diagnostic: Diagnostic) -> list[dict[str, Any]]:
 
 
 def _location(location: Location, node: NodeRef | None = None) -> dict[str, Any]:
-    """Return a location in a file and, if it has a node, in the model."""
+    """Return a SARIF location: in the file and, with a node, in the model."""
     physical: dict[str, Any] = {"artifactLocation": {"uri": _uri(location.path)}}
     if location.line is not None:
         physical["region"] = {"startLine": location.line}
@@ -149,7 +149,7 @@ def _message(text: str) -> dict[str, str]:
 
 
 def _uri(path: str) -> str:
-    """Return a relative reference for a relative path, a file URI for an absolute one."""
+    """Return a relative reference for a relative path, and a file URI for an absolute path."""
     pure = PurePath(path)
     posix = pure.as_posix()
     try:

@@ -12,9 +12,9 @@ _BOLD, _CYAN = "1", "36"
 _COLORS = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.NOTE: _CYAN}
 _CUT = "..."
 _NARROWEST = 40
-"""Least width in cells: narrower terminals get longer lines."""
+"""Minimum width of lines in cells; narrower terminals get longer lines."""
 _CODES_NAMED = 5
-"""Codes named in the last line."""
+"""Maximum codes named in the last line."""
 
 
 def render(
@@ -24,8 +24,12 @@ def render(
     width: int | None = None,
     quiet: bool = False,
     statistics: bool = False,
+    hint: str = "",
 ) -> str:
-    """Return findings with lines of at most `width` cells; without a width, lines are not cut."""
+    """Return findings in lines of at most `width` cells; with None, lines are not cut.
+
+    The hint is the last line if scatter nodes were checked and nothing was found.
+    """
     page = _Page(color, None if width is None else max(width, _NARROWEST))
     blocks = [
         "\n".join(page.finding(file, diagnostic)) for file in report.files for diagnostic in file.diagnostics
@@ -39,6 +43,11 @@ def render(
         codes = [*dict.fromkeys(visible(diagnostic.code) for diagnostic in report.diagnostics())]
         if codes:
             closing += page.fold(_closing(codes))
+        if any(len(file.by_target) > 1 for file in report.files):
+            for line in phrases.changes_of_targets(report):
+                closing += page.fold(line, rest="    ")
+        if hint and not codes and report.known is None and any(file.scatter_nodes for file in report.files):
+            closing += page.fold(hint)
         blocks.append("\n".join(closing))
     return "\n\n".join(blocks) + "\n" if blocks else ""
 
@@ -54,14 +63,14 @@ class Snippet(NamedTuple):
     place: Place
     excerpt: Excerpt
     end: int | None
-    """The column after the underlined part, None for the end of the line."""
+    """The column after the underlined part; None for the end of the line."""
     underline: str
-    """"^" for the fault, "-" for a related location, "" if the file has no columns."""
+    """"^" for the fault, "-" for a related location, "" if the format has no columns."""
     label: str
 
 
 def snippets(file: FileResult, diagnostic: Diagnostic) -> tuple[list[Snippet], list[Related]]:
-    """Return excerpts at the finding and its related locations, and the related locations without one."""
+    """Return excerpts for a finding and its related locations, and the related locations without excerpt."""
     drawn, notes, place = list[Snippet](), list[Related](), place_of(diagnostic)
     if place is not None and place in file.excerpts and diagnostic.location.path == file.path:
         has_column = diagnostic.span is not None or diagnostic.location.column is not None
@@ -113,7 +122,7 @@ class _Page:
                 yield from self._remark(digits, word, text, command)
 
     def _remark(self, digits: int, word: str, text: str, command: str) -> Iterator[str]:
-        """Yield a text and a command; if they do not fit into one line, the command has its own lines."""
+        """Yield a text and a command; the command gets lines of its own if both do not fit into one."""
         first, rest = f"{' ' * digits} = {word} ", " " * (digits + 4 + len(word))
         whole = ": ".join(filter(None, (text, command)))
         if self.width is None or not command or cells(first + whole) <= self.width:
@@ -166,7 +175,7 @@ def window(excerpt: Excerpt, column: int, end: int | None, room: int | None) -> 
 
 
 def pieces(excerpt: Excerpt, column: int, end: int | None, room: int | None) -> tuple[str, str, str]:
-    """Return an excerpt cut as by `window`, as three parts: before, in and after the underlined part."""
+    """Cut an excerpt like `window`; return three parts: before, in and after the underlined part."""
     text = excerpt.text.rstrip()
     first = min(max(column - excerpt.first, 0), len(text))
     last = len(text) if end is None else min(max(end - excerpt.first, first), len(text))

@@ -10,7 +10,7 @@ from ir_scatter.fuzz.campaign import Campaign
 from ir_scatter.report.page import render_page
 
 MOST_SHOWN = 1_000
-"""Findings that a page shows: each takes 3 kB, and browsers do not open pages of tens of thousands."""
+"""Maximum findings on a page: each takes 3 kB, and browsers do not open pages of tens of thousands."""
 
 
 def render(campaign: Campaign) -> str:
@@ -35,7 +35,7 @@ def render(campaign: Campaign) -> str:
 
 
 def _cases(record: Mapping[str, Any]) -> str:
-    """Return how many cases were run, how fast, and how varied they were."""
+    """Return a sentence about the cases: their number, speed and variety."""
     forms, batches = record["rates"]["forms"], record["rates"]["batches"]
     kind = "illegal" if record["illegal"] else "legal"
     return (
@@ -46,7 +46,7 @@ def _cases(record: Mapping[str, Any]) -> str:
 
 
 def _finding(number: int, row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a finding, with its symptom's style and what is known of it in words."""
+    """Return a finding's fields, its symptom's style, and a sentence about known defects."""
     defects = " and ".join(f"{code} {by_code()[code].name}" for code in row["defects"] if code in by_code())
     return {
         **row,
@@ -58,7 +58,7 @@ def _finding(number: int, row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _facts(minimal: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the facts about the smallest case by name."""
+    """Yield (name, value) for each fact about the smallest case."""
     for name, shape in minimal.get("shapes", {}).items():
         yield name, str(shape)
     yield (

@@ -1,4 +1,4 @@
-"""Findings of the fuzzer in a few lines each, and a summary of the campaign."""
+"""Findings of the fuzzer as text, and a summary of the campaign."""
 
 from ir_scatter.core.words import counted
 from ir_scatter.fuzz.campaign import Campaign
@@ -8,11 +8,11 @@ from ir_scatter.report.characters import visible, wrap_line
 _BOLD, _RED, _PLAIN = "\x1b[1m", "\x1b[31m", "\x1b[0m"
 
 
-def render(campaign: Campaign, *, width: int | None = None) -> str:
-    """Return the summary of a campaign; its findings are printed by `one_finding`."""
+def render(campaign: Campaign, *, color: bool = False, width: int | None = None) -> str:
+    """Return the new findings of a campaign as its report has them, and a summary."""
     record = campaign.as_json()
-    new = [finding for finding in campaign.findings if not finding.is_known]
-    old = len(campaign.findings) - len(new)
+    new = [finding for finding in campaign.reported if not finding.is_known]
+    old, left_out = len(campaign.reported) - len(new), len(campaign.findings) - len(campaign.reported)
     runners = ", ".join(record["runners"])
     lines = [
         f"{counted(len(new), 'finding')} in {counted(record['cases'], 'case')} "
@@ -25,15 +25,22 @@ def render(campaign: Campaign, *, width: int | None = None) -> str:
         lines.append(
             f"{counted(record['not_run'], 'answer')} not judged: known to fail, or not supported there"
         )
-    if record["unexplained"]:
-        lines.append(f"{counted(record['unexplained'], 'failure')} more not examined: time limit reached")
-    return "".join(f"{wrap_line(visible(line), width)}\n" for line in lines)
+    if left_out:
+        lines.append(f"{counted(left_out, 'finding')} more explained by known defects, which are left out")
+    if record["unexplained"] or campaign.is_interrupted:
+        why = "interrupted" if campaign.is_interrupted else "time limit reached"
+        lines.append(f"{counted(record['unexplained'], 'failure')} more not examined: {why}")
+    findings = [_finding(finding, color) for finding in new]
+    return "".join([*findings, *(f"{wrap_line(visible(line), width)}\n" for line in lines)])
 
 
-def one_finding(finding: FuzzFinding, *, color: bool = False) -> str:
+def title(finding: FuzzFinding) -> str:
+    return f"{finding.operator}: {finding.symptom} on {finding.runner}"
+
+
+def _finding(finding: FuzzFinding, color: bool) -> str:
     """Return a finding: operator, symptom and runner, the condition, the smallest case, its folder."""
-    record = finding.as_json()
-    head = f"{finding.operator}: {finding.symptom} on {finding.runner}"
+    record, head = finding.as_json(), title(finding)
     minimal = record["minimal"]
     shapes = ", ".join(f"{name} {shape}" for name, shape in minimal.get("shapes", {}).items())
     attributes = ", ".join(f"{name}={value}" for name, value in minimal.get("attributes", {}).items())
@@ -48,5 +55,5 @@ def one_finding(finding: FuzzFinding, *, color: bool = False) -> str:
         f"only {finding.outlier} differs: the other results are right" if finding.outlier else "",
         finding.path or finding.signature,
     ]
-    title = f"{_BOLD}{_RED}{visible(head)}{_PLAIN}" if color else visible(head)
-    return f"{title}\n" + "".join(f"    {visible(line)}\n" for line in lines if line)
+    first = f"{_BOLD}{_RED}{visible(head)}{_PLAIN}" if color else visible(head)
+    return f"{first}\n" + "".join(f"    {visible(line)}\n" for line in lines if line)

@@ -1,4 +1,4 @@
-"""A node with its producers and consumers as a small picture: where its boxes and arrows are."""
+"""A small picture of a node with its producers and consumers: positions of boxes and arrows."""
 
 from typing import NamedTuple
 
@@ -7,16 +7,16 @@ from ir_scatter.core.shapes import show
 from ir_scatter.report.characters import cells, visible, without_middle
 
 _WIDTH, _BOX_WIDTH, _BOX_HEIGHT, _GAP = 380, 320, 42, 10
-"""Sizes in units of the picture: all of it, the box of a neighbour, the space between boxes."""
+"""Sizes in units of the picture: the picture, a neighbour's box, the gap between boxes."""
 _INDENT = _WIDTH - _BOX_WIDTH
 _FIRST_LANE, _LANE = 12, 12
-"""Where the first vertical line runs, and the distance of the others."""
+"""Position of the first vertical line of the arrows, and the distance between such lines."""
 _COLUMNS = 44
-"""Characters that fit into one line of a neighbour's box."""
+"""Maximum characters in one line of a neighbour's box."""
 
 
 class Box(NamedTuple):
-    """A neighbour; `kinds` are its CSS classes."""
+    """A box for a neighbour; `kinds` are its CSS classes."""
 
     kinds: str
     title: str
@@ -31,7 +31,7 @@ class Box(NamedTuple):
 
 
 class Arrow(NamedTuple):
-    """The paths of a line and its head, as SVG spells them."""
+    """The line and the head of an arrow, as SVG paths."""
 
     line: str
     head: str
@@ -39,7 +39,7 @@ class Arrow(NamedTuple):
 
 
 class GraphPicture(NamedTuple):
-    """A picture that scales to any width; a note is a place and a text."""
+    """A picture that scales to any width; a note is a position and a text."""
 
     width: int
     height: int
@@ -60,7 +60,7 @@ def layout(neighbourhood: Neighbourhood, fault: int | None = None) -> GraphPictu
     step, y, lanes = _BOX_HEIGHT + _GAP, 1, list[tuple[int, int, bool]]()
 
     def more(count: int, word: str) -> int:
-        """Note how many neighbours are not drawn; return the height of the note."""
+        """Add a note on the number of neighbours that are not drawn; return its height."""
         if not count:
             return 0
         notes.append((_INDENT, y + 10, f"and {count} more {word}{'s' * (count > 1)}"))
@@ -127,7 +127,7 @@ def _line(neighbour: Neighbour) -> str:
 
 
 def _description(neighbourhood: Neighbourhood) -> str:
-    """Return the picture in words, for screen readers."""
+    """Return a description of the picture in words, for screen readers."""
     read = "; ".join(map(_line, neighbourhood.producers)) or "nothing"
     readers = "; ".join(map(_line, neighbourhood.consumers)) or "no node"
     more = [

@@ -1,4 +1,4 @@
-"""Tables of a comparison: verdicts by tensor and runner, operators by runner, kernels of the nodes."""
+"""Tables of a comparison: verdicts by tensor and runner, operators by runner, kernels by node."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,11 +6,12 @@ from typing import TypeAlias
 
 from ir_scatter import runners
 from ir_scatter.compare.measure import Verdict
-from ir_scatter.compare.result import NUMPY, Compared, Comparison, Level, Outlier, short_names
+from ir_scatter.compare.result import Compared, Comparison, Level, Outlier, short_names
 from ir_scatter.core.words import counted
 from ir_scatter.report.characters import Table, TableCell
 from ir_scatter.report.comparison_json import conversion
 from ir_scatter.runners.base import OTHER_FORMAT, Outcome, Status
+from ir_scatter.runners.defaults import NUMPY
 
 _COLORS = {
     Verdict.EQUAL: "green",
@@ -24,12 +25,12 @@ _COLORS = {
 VERDICTS = list(Verdict)
 """Verdicts from best to worst."""
 MOST_ROWS = 40
-"""Rows of a table or lines of a list at most; the rest is only counted."""
+"""Maximum rows of a table or lines of a list; the rest is counted."""
 FEW_ROWS = 6
-"""Up to this many rows are shown even if all verdicts are equal, and this many kernels one by one."""
+"""Rows that are shown even if their verdicts are equal; maximum kernels that are listed one by one."""
 
 Column: TypeAlias = tuple[str, str]
-"""A column: a runner, and the reference with which it is compared."""
+"""A column: (runner, reference that it is compared with)."""
 Row: TypeAlias = dict[Column, list[Comparison]]
 
 WORKS, REFUSES, DIFFERS = "works", "refuses", "differs"
@@ -37,24 +38,24 @@ NOT_APPLICABLE = "n/a"
 
 
 def tensor_of(comparison: Comparison) -> str:
-    """Return the name of a row: the scope of the node, or the output."""
+    """Return the name of a row: the scope of the node, or the name of the output."""
     return comparison.tensor if comparison.node is None else comparison.node
 
 
 def name_of(comparison: Comparison) -> str:
-    """Return the name of a tensor: the output, or the node with its operator."""
+    """Return the name of a tensor for a sentence: the output, or the node with its operator."""
     return comparison.tensor if comparison.node is None else f"{comparison.node} ({comparison.operator})"
 
 
 def status_words(compared: Compared, outcome: Outcome) -> str:
-    """Return the status of a runner on each of two models, once if they are equal: "ok", "ok, n/a"."""
+    """Return the status of a runner on each of two models: "ok, n/a"; equal ones once: "ok"."""
     outcomes = compared.by_model.get(outcome.runner) or (outcome,)
     words = (NOT_APPLICABLE if each.reason == OTHER_FORMAT else each.status.value for each in outcomes)
     return ", ".join(dict.fromkeys(words))
 
 
 def outputs_are_nodes(compared: Compared) -> bool:
-    """Whether a model is one node, and every verdict on its output repeats one on the node."""
+    """Return whether the model is one node, so that its output's verdicts only repeat the node's."""
     verdicts: dict[Level, set[tuple[int, str, Verdict]]] = {Level.MODEL: set(), Level.NODE: set()}
     for comparison in compared.comparisons:
         verdicts[comparison.level].add((comparison.case, comparison.subject, comparison.measure.verdict))
@@ -62,7 +63,7 @@ def outputs_are_nodes(compared: Compared) -> bool:
 
 
 def unmentioned_outliers(compared: Compared, headline: str) -> list[Outlier]:
-    """Return the outliers that neither the verdicts nor the headline mention."""
+    """Return the outliers that are stated neither by the verdicts nor by the headline."""
     wrong = {
         (comparison.node, comparison.tensor, comparison.case, comparison.subject)
         for comparison in compared.comparisons
@@ -77,7 +78,7 @@ def unmentioned_outliers(compared: Compared, headline: str) -> list[Outlier]:
 
 
 def by_tensor(comparisons: Sequence[Comparison]) -> tuple[list[Column], dict[str, Row]]:
-    """Arrange the comparisons of one level in columns, and rows by tensor.
+    """Arrange the comparisons of one level in columns, and in rows by tensor.
 
     A comparison of a runner with itself goes into the runner's column, if it has one.
     """
@@ -97,9 +98,10 @@ def by_tensor(comparisons: Sequence[Comparison]) -> tuple[list[Column], dict[str
 
 
 def groups_of(compared: Compared, level: Level) -> list[tuple[str, list[Comparison]]]:
-    """Return the comparisons of each table with the noun of its rows; two models have up to three tables.
+    """Return the comparisons of each table, with the noun of its rows.
 
-    First the second model against the first, on each runner; then each model against NumPy.
+    A single model has one table. Two models have up to three: the second model against the first, on each
+    runner; then each model against NumPy.
     """
     groups: dict[tuple[str, str], list[Comparison]] = {}
     for comparison in compared.comparisons:
@@ -122,7 +124,7 @@ def worst_of(comparisons: Iterable[Comparison]) -> Verdict:
 
 
 def verdict_matrix(comparisons: Sequence[Comparison], noun: str) -> Table:
-    """Return the table of one level, the worst rows first; rows beyond MOST_ROWS are summed up."""
+    """Return the table of one level, the worst rows first; equal or very many rows are joined to one."""
     columns, by_name = by_tensor(comparisons)
     rows = sorted(by_name.values(), key=lambda row: VERDICTS.index(worst_of(_all(row))), reverse=True)
     loud = sum(worst_of(_all(row)) is not Verdict.EQUAL for row in rows)
@@ -150,7 +152,7 @@ def verdict_matrix(comparisons: Sequence[Comparison], noun: str) -> Table:
 
 
 def _runner_cell(name: str) -> TableCell:
-    """Return the header of a runner's column; a narrow column gets the short name, as `--on` accepts it."""
+    """Return the header of a runner's column; in narrow tables it is the short name."""
     return TableCell(name, narrow=runners.short(name))
 
 
@@ -174,10 +176,9 @@ def operator_counts(
 ) -> tuple[list[str], dict[str, defaultdict[str, Counter[str]]]]:
     """Return the runners, and by operator and runner the number of nodes that work, are refused or differ.
 
-    A node works if the runner's result agrees with the specification, or is one of several values that
-    it allows. All nodes of a model that a runner does not run count as refused, for whatever reason;
-    if the runner does not support the model's format, as not applicable. Nodes without a comparison
-    do not count.
+    A node works if the runner's result agrees with the specification. All nodes of a model that a runner does
+    not run count as refused, for whatever reason; if the runner does not support the model's format, they
+    count as not applicable. Nodes without a comparison do not count.
     """
     operators = defaultdict[str, defaultdict[str, Counter[str]]](lambda: defaultdict(Counter))
     runners: dict[str, None] = {}

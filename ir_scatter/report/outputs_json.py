@@ -16,7 +16,7 @@ def render(outputs: "Mapping[str, Array]", *, not_computed: Mapping[str, str] = 
 
     Args:
         outputs: the computed outputs by name.
-        not_computed: for each output that is not computed, the node that NumPy does not compute.
+        not_computed: for each output without a result, the node that NumPy does not support.
     """
     rows = [
         {"name": name, "type": type, "shape": outputs[name].shape, "min": low or None, "max": high or None}

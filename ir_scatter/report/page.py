@@ -1,4 +1,4 @@
-"""HTML pages from the Jinja templates in `templates`: escaping, shared style, names safe to show.
+"""HTML pages from the Jinja templates in `templates`: escapes text, adds the style, spells out unsafe names.
 
 Jinja is imported when the first page is written: no other command needs it.
 """
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 _HEAD, _TAIL = 56, 28
-"""Characters shown of the start and the end of a long name."""
+"""Characters that remain of the start and the end of a long name."""
 
 
 def render_page(template: str, **values: Any) -> str:
-    """Return a self-contained page without scripts, made of a template and its values."""
+    """Return a self-contained page without scripts, from a template and its values."""
     return _common_environment().get_template(template).render(values) + "\n"
 
 
@@ -29,9 +29,9 @@ def _common_environment() -> "Environment":
 
 
 def environment() -> "Environment":
-    """Return an environment that escapes every text and spells out invisible characters.
+    """Return a Jinja environment that escapes every text and spells out invisible characters.
 
-    Each call makes a new one, to which its caller may add filters.
+    Each call creates a new one, to which the caller may add filters.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -50,18 +50,18 @@ def environment() -> "Environment":
 
 
 def _style(name: str) -> Any:
-    """Return a style sheet of the folder of templates as markup."""
+    """Return a style sheet from the folder of templates as markup."""
     from markupsafe import Markup
 
     return Markup(files(__package__).joinpath("templates", name).read_text(encoding="utf-8"))
 
 
 def _make_visible(value: Any) -> Any:
-    """Spell out invisible characters in every text that is not markup of the templates."""
+    """Spell out invisible characters in every text, except in markup from the templates."""
     return visible(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 
 def short(text: str) -> str:
-    """Return a name, without its middle if it is long."""
+    """Cut the middle out of a long name."""
     text = visible(text)
     return text if len(text) <= _HEAD + _TAIL + 1 else f"{text[:_HEAD]}…{text[-_TAIL:]}"

@@ -1,4 +1,4 @@
-"""One renderer for each result and output format: `render` of the module `RESULT_FORMAT` in this folder.
+"""Finds the renderer of a result and output format: the function `render` in the module `RESULT_FORMAT` here.
 
 A new output format is a new file. The options of a renderer are its keyword-only arguments, which
 `RenderOptions` lists; a new result is an overload of `render`.
@@ -33,32 +33,34 @@ if TYPE_CHECKING:
 _FIRST = ["text", "concise", "json", "sarif", "junit", "github"]
 """Formats listed first, in this order; others follow by name."""
 _LINES = {"text", "concise"}
-"""Formats whose lines may begin with a name from the model, which could look like a workflow command."""
+"""Formats whose lines may begin with a name from the model; a CI system could run that as a command."""
 _MARKS = {"github": r"\x23", "junit": "&#35;", "html": "&#35;"}
-"""Escape of "#" by format: breaks "##vso[" and "##[", which CI systems run as commands.
+"""Escape of "#" by format: it breaks up "##vso[" and "##[", which CI systems run as commands.
 
-The JSON formats escape it themselves.
+The JSON formats escape it in `characters.dumps`.
 """
 
 
 @cache
 def formats(result: str) -> tuple[str, ...]:
-    """Return the names of the formats that a result ("findings", "comparison") can be written in."""
+    """Return the names of the output formats of a result ("findings", "comparison")."""
     modules = (module.name for module in pkgutil.iter_modules(import_module(__package__).__path__))
     names = {name.removeprefix(f"{result}_") for name in modules if name.startswith(f"{result}_")}
     return (*(name for name in _FIRST if name in names), *sorted(names.difference(_FIRST)))
 
 
 class RenderOptions(TypedDict, total=False):
-    """Options of renderers. Each format uses some of them, and ignores the others."""
+    """Options of renderers; each format uses some, and ignores the others."""
 
     color: bool
     width: int | None
-    """Cells of the terminal; None does not wrap."""
+    """Cells of the terminal; None for no wrapping."""
     verbose: bool
     quiet: bool
     statistics: bool
     strict: bool
+    hint: str
+    """What else can be checked, if nothing was found."""
     docs_url: str | None
     each: bool
     environments: "Sequence[Environment]"
@@ -69,7 +71,7 @@ class RenderOptions(TypedDict, total=False):
     date: str
     host: str
     not_computed: Mapping[str, str]
-    """Outputs that are not computed, with the node that NumPy does not compute."""
+    """Outputs without a result, each with the node that NumPy does not support."""
 
 
 @overload
@@ -148,7 +150,7 @@ def render(
 
 
 def render(result: str, format: str, value: object, **options: object) -> str:
-    """Write a result in a format; options that the format does not have change nothing.
+    """Return a result in an output format; options that the format does not have are ignored.
 
     Raises:
         UsageError: there is no such format.

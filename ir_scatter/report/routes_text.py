@@ -11,7 +11,7 @@ _INDENT = "    "
 
 
 def render(rewrites: Sequence[Rewrite]) -> str:
-    """Return a table in which the versions of an operator share an entry."""
+    """Return a table of rewrites; versions of an operator share a row."""
     groups: dict[tuple[str, str, str, str, str], list[Rewrite]] = {}
     for rewrite in rewrites:
         source, target = rewrite.source.key, rewrite.target.key

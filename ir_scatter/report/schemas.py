@@ -1,10 +1,10 @@
-"""JSON schemas of what commands write, made from the typed records in `records/`.
+"""Generates JSON schemas of the output of commands from the typed records in `records/`.
 
     class Example(TypedDict):
         name: Annotated[str, "The name of the node."]      # {"type": "string", "description": ...}
         line: Annotated[Positive | None, "Its line."]      # {"type": ["integer", "null"], "minimum": 1, ...}
 
-As a program it writes the schemas: `python -m ir_scatter.report.schemas`. A test holds that they are current.
+`python -m ir_scatter.report.schemas` writes the schemas. A test checks that they are current.
 """
 
 import json
@@ -37,7 +37,7 @@ _TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", type(
 
 
 def documents() -> Iterator[tuple[str, type, str]]:
-    """Yield each document: its name ("compare-each"), its record, and the command that writes it."""
+    """Yield (name, record, title) of each document; the title is the command that writes it."""
     for module in iter_modules(records.__path__):
         for name, (record, title) in getattr(
             import_module(f"{records.__name__}.{module.name}"), "DOCUMENTS", {}
@@ -108,7 +108,7 @@ def _of_note(note: object) -> _Schema:
 
 
 def _of_union(choices: list[_Schema]) -> _Schema:
-    """Return the schema of a union: a list of types if that is enough, else `anyOf`."""
+    """Return the schema of a union: a list of types if possible, otherwise `anyOf`."""
     if any("properties" in choice or "enum" in choice for choice in choices):
         return {"anyOf": choices}
     merged: _Schema = {"type": [choice["type"] for choice in choices]}

@@ -1,6 +1,6 @@
 """All rewrites, found by scanning this folder, and the shortest route between two operator versions.
 
-A row is one version of an operator in the table `ops.spec`; a route is a chain of rewrites between two rows.
+A row is one version of an operator in the table `ops.spec`; a route is a chain of rewrites from row to row.
 """
 
 import pkgutil
@@ -25,8 +25,8 @@ def all_rewrites() -> "tuple[Rewrite, ...]":
 def route(source: OpKey, target: OpKey, opset: int | None = None) -> "tuple[Rewrite, ...] | None":
     """Return the shortest chain of rewrites from one operator version to another; None without one.
 
-    A route from a version to itself exists if a rewrite gives the same version another form. All versions on
-    the route must be valid in the opset of the ONNX model that is written.
+    A version has a route to itself if a rewrite changes the form of its nodes. All versions on the route must
+    be valid in `opset`, that of the written ONNX model.
     """
     previous: dict[OpKey, tuple[Rewrite, ...]] = {}
     pending: deque[tuple[OpKey, tuple[Rewrite, ...]]] = deque([(source, ())])

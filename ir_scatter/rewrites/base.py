@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from ir_scatter.core.arrays import Array
 
 BY_SIGNATURE = SIGNATURE | REMEMBERED
-"""Facts that a rewrite may read if one new form is to serve all nodes of a group (nodes with equal facts)."""
+"""Facts that are equal for all nodes of a group; a rewrite that reads only these serves the whole group."""
 
 _LARGEST_RANK = 4
-"""Largest rank of index tensors that new nodes compute: beyond, devices lack kernels, or have wrong ones."""
+"""Limit of the rank of index tensors that new nodes compute, as devices lack kernels for higher ranks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Promises:
-    """What the user promises: conditions on inputs, and whether negative indices may stay.
+    """The user's promises: conditions on inputs, and whether negative indices may stay.
 
-    They may stay even if the new operator forbids them, as runtimes accept them.
+    Runtimes accept negative indices even if the new operator forbids them.
     """
 
     conditions: frozenset[Condition] = frozenset()
@@ -37,14 +37,13 @@ class Promises:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class View:
-    """One scatter node as a rewrite sees it: with its facts and the user's promises.
+    """A scatter node as seen by a rewrite, with facts from the file and the user's promises.
 
-    A view records which index values a rewrite reads, since these decide which other nodes may share the
-    new form.
+    A view records which index values a rewrite reads: these decide which other nodes may share the new form.
 
     Attributes:
         relied_on: promises that the rewrite used.
-        judged: conditions that the rewrite asked for, with the first answer.
+        judged: conditions that the rewrite tested, with the first answer.
         numbers_of: inputs whose values the new form contains.
     """
 
@@ -64,7 +63,7 @@ class View:
         return proof
 
     def holds(self, condition: Condition) -> bool:
-        """Return whether a condition is proven, or not decided but promised by the user."""
+        """Return whether a condition is proven, or undecided but promised by the user."""
         verdict = self.proof(condition).verdict
         if verdict is ProofState.UNKNOWN and condition in self.promises.conditions:
             self.relied_on.add(condition)
@@ -72,7 +71,7 @@ class View:
         return verdict is ProofState.PROVEN
 
     def index_numbers(self) -> "Array | None":
-        """Return the values of constant indices; record that the new form is valid for them only."""
+        """Return the values of constant indices; record that the new form is valid only for them."""
         array = self.scatter.index_array
         if array is not None:
             self.numbers_of.add(Role.INDICES)
@@ -92,8 +91,8 @@ class View:
     def writes_nothing(self) -> bool:
         """Whether data or updates are known to have no elements, so that the output is data.
 
-        The new form of such a node must compute nothing from sizes: OpenVINO divides by the number of
-        elements when it folds a Broadcast at load time (SIGFPE), and before opset 14 of ONNX a Reshape target
+        The new form of such a node must compute nothing from sizes. OpenVINO divides by the number of
+        elements when it folds a Broadcast at load time (SIGFPE). Before opset 14 of ONNX a Reshape target
         cannot contain 0.
         """
         data, updates, indices = map(self.scatter.operand, (Role.DATA, Role.UPDATES, Role.INDICES))
@@ -225,9 +224,9 @@ class View:
     def coordinates(self, build: Builder, indices: Value) -> tuple[Value, Value]:
         """Return a tuple of coordinates for each update, and updates in the matching shape.
 
-        If rank and axis are known, and the rank is at most 3, tuples are [*shape of indices, rank]; otherwise
-        they are a list [count, rank], and updates are flattened, because devices have fewer kernels for more
-        than 4 dimensions, some of them wrong. `indices` are those of the node, or a replacement.
+        If rank and axis are known, and the rank is at most 3, tuples are [*shape of indices, rank]. Otherwise
+        they are a list [count, rank], and updates are flattened: devices have fewer kernels for more than 4
+        dimensions, some of them wrong. `indices` are those of the node, or a replacement.
 
             indices [[0, 2]] on axis 0  ->  [[[0, 0], [2, 1]]]
         """
@@ -280,13 +279,13 @@ class Rewrite:
 
     Attributes:
         target: the operator version of the new scatter node.
-        build: makes the new nodes and returns the value that replaces the output, or a refusal.
-        carries: attributes of the source that the new form keeps; the rewrite is refused if any other
-            attribute is not at its default. None if all are copied as written.
-        requires: the conditions under which both forms are equal, for one node.
-        is_done: whether a node has the new form already, if source and target are the same row.
+        build: creates the new nodes and returns the value that replaces the output, or a refusal.
+        carries: attributes of the source that the new form preserves; any other attribute must have its
+            default. None if all are copied unchanged.
+        requires: the conditions under which both forms of a node are equivalent.
+        is_done: whether a node already has the new form, if source and target are the same row.
         reads: all facts that build, requires and is_done read. Within `BY_SIGNATURE`, nodes of a group share
-            one new form; with more facts, each node is rewritten on its own.
+            one new form; with more facts, each node is rewritten separately.
         conditions: the conditions as text, for the table of routes in the documentation.
         moves_data: whether the new form reads or writes all of data more often than the node itself.
     """
@@ -322,7 +321,7 @@ def between(
 
 
 def fragment_like(scatter: ScatterNode, make: Callable[[int, Value], Value], shape: Shape) -> Fragment:
-    """Copy a node as a fragment (nodes outside of a model), with inputs made by `make`.
+    """Copy a node as a fragment (nodes outside of a model), with inputs from `make(number, value)`.
 
     `shape` is the shape of the output.
     """

@@ -1,10 +1,10 @@
 """Builds the new nodes that replace a scatter node, in the format (IR or ONNX opset) of the model.
 
-Operators are named as in an IR; their rows in `ops/general.py` translate the names.
+Operators have their OpenVINO names; their rows in `ops/general.py` translate the names.
 
 The builder folds constants: a node whose inputs are constants of the fragment or known shapes becomes a
-constant, and a known shape never becomes a node. It reads no values of the model's own constants, so that all
-nodes of a group can share the fragment. Equal nodes with equal inputs are built once.
+constant. It reads no values of the model's own constants, so that all nodes of a group can share the
+fragment. Equal nodes with equal inputs are built once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,33 +31,31 @@ I64 = ELEMENT_TYPES["i64"]
 BOOLEAN = ELEMENT_TYPES["boolean"]
 
 LARGEST_FOLDED = 1024
-"""Most elements of a constant that is computed in advance; a larger one is cheaper to compute at run time
-than to store.
-"""
+"""Limit of elements of a folded constant: a larger one is cheaper to compute at run time than to store."""
 
 WIDE = 32
-"""Fewest bits of an index type that represents every position of any dimension, and its negative."""
+"""Minimum bits of an index type that can represent every position of any dimension, and its negative."""
 LAST = 1 << 62
 """Stop of a slice that reaches the end of any dimension."""
 
 _GATHERED = frozenset({"i32", "i64"})
 """The index types that `GatherElements` accepts in both formats."""
 _FEW = 4
+"""Limit of elements of a constant that is named by its values."""
 _WORDS = {-1: "minus_one", 0: "zero", 1: "one", 2: "two"}
 
 
 def array_of(value: Value) -> "Array | None":
-    """Return the array of a constant that the builder made, None for any other value."""
+    """Return the array of a constant that the builder created; None for any other value."""
     return value.constant.array if isinstance(value.constant, NewConstant) else None
 
 
 class Builder:
     """Builds one fragment (new nodes and constants) in a dialect.
 
-    `opset` is that of the written ONNX model, None for an IR.
-
-    Each method builds a node, or a constant, and returns its output. `label` names the node after what it
-    computes; `shape` is the best shape that the caller knows.
+    `opset` is that of the written ONNX model; None for an IR. Each method builds a node, or a constant, and
+    returns its output. `label` names the node after its meaning; `shape` is the best shape that the caller
+    knows.
     """
 
     def __init__(self, inputs: Sequence[Value | None], domain: str, opset: int | None) -> None:
@@ -79,7 +77,7 @@ class Builder:
         return Fragment(self._given, reversed(used))
 
     def constant(self, content: Any, label: str, type: ElementType = I64) -> Value:
-        """Return a constant, made once per content; if two labels share it, it is named by its values."""
+        """Return a constant, created once for equal contents. With two labels it is named by its values."""
         array = np.asarray(content, dtype(type))
         key = (type.name, array.shape, array.tobytes())
         first, constant, value = self._constants.get(key, (label, None, None))
@@ -104,7 +102,7 @@ class Builder:
         axis: Value | int = 0,
         label: str = "updated",
     ) -> Value:
-        """Make a scatter node of an operator version that supports the reduction.
+        """Build a scatter node of an operator version that supports the reduction.
 
         An IR gets all attributes, as OpenVINO writes them; ONNX only those that differ from their default.
         """
@@ -126,7 +124,7 @@ class Builder:
         return self._add(spec.key.type, opset, values, attributes, data.element_type, data.shape, label)
 
     def again(self, node: Node, inputs: Mapping[int, Value], output: Value, label: str = "scatter") -> Value:
-        """Copy a node of the model with some inputs replaced; attributes stay as written."""
+        """Copy a node of the model with some inputs replaced and the same attributes."""
         values = [inputs.get(number, port.value) for number, port in enumerate(node.inputs)]
         opset = node.opset if node.opset is not None else ""
         return self._add(node.type, opset, values, node.attributes, output.element_type, output.shape, label)
@@ -138,7 +136,7 @@ class Builder:
         reduction: Reduction,
         written: Mapping[str, Any] = MappingProxyType({}),
     ) -> Value:
-        """Copy a scatter node with other operands, another reduction and some attributes written anew.
+        """Copy a scatter node with other operands, another reduction and some other attributes.
 
         Its output has the type of data.
         """
@@ -156,7 +154,7 @@ class Builder:
         return self._add(node.type, opset, values, attributes, data.element_type, data.shape, "scatter")
 
     def copy(self, value: Value, label: str) -> Value:
-        """Return a value of equal elements, in memory of its own: no runtime leaves the node out."""
+        """Return a copy of a value in separate memory: no runtime removes the node."""
         type = value.element_type
         operation = "LogicalOr" if type is not None and type.kind == "boolean" else "Maximum"
         return self.make(operation, [value, value], value.shape, label)
@@ -185,7 +183,7 @@ class Builder:
     def reshape(
         self, value: Value, target: "Value | Sequence[int]", label: str, shape: Shape = None
     ) -> Value:
-        """Reshape a value, where one dimension may be -1; return it unchanged if it has that shape."""
+        """Reshape a value; one dimension may be -1. A value that has the shape already is not changed."""
         if not isinstance(target, Value):
             target = self.constant(list(target), f"{label}_shape")
         numbers, source_shape = array_of(target), value.shape
@@ -203,9 +201,9 @@ class Builder:
         return self.make("Reshape", [value, target], result_shape, label)
 
     def _without_zeros(self, target: Value, shape: Shape, label: str) -> Value:
-        """Replace 0 by -1 in a computed shape, since 0 copies a dimension before opset 14 of ONNX.
+        """Replace 0 by -1 in a computed shape, because 0 copies a dimension before opset 14 of ONNX.
 
-        For a value without elements, -1 gives 0. A shape with two zeros cannot be written this way.
+        For a value without elements, -1 becomes 0. A shape with two zeros cannot be written this way.
         """
         if shape is not None and all(lowest(dim) > 0 for dim in shape):
             return target
@@ -213,7 +211,10 @@ class Builder:
         return self.select(is_zero, self.constant(-1, "rest"), target, f"{label}_shape_left")
 
     def _reshaped_to_nothing(self, value: Value, shape: Sequence[int], label: str) -> Value:
-        """Reshape a value without elements if the operator cannot write 0, by -1 and a Slice to nothing."""
+        """Reshape a value without elements to a shape with a 0 that the operator cannot write.
+
+        The 0 is written as -1 first, then sliced to nothing.
+        """
         first, *empty_axes = [place for place, size in enumerate(shape) if size == 0]
         sizes = [-1 if place == first else size or 1 for place, size in enumerate(shape)]
         if not empty_axes:
@@ -228,7 +229,7 @@ class Builder:
         return self.slice(long, ends, ends, empty_axes, label, tuple(shape))
 
     def unsqueeze(self, value: Value, axes: Sequence[int], label: str) -> Value:
-        """Insert dimensions of 1; `axes` count from 0 in the result."""
+        """Insert dimensions of 1; `axes` refer to the result and are not negative."""
         if not axes:
             return value
         shape = value.shape
@@ -253,7 +254,7 @@ class Builder:
     def repeated_indices(self, column: Value, updates: Value, label: str, shape: Shape = None) -> Value:
         """Broadcast a column of indices to the shape of updates.
 
-        If updates have no elements, they serve as indices, converted to i64: runtimes disagree on Expand to a
+        Updates without elements are converted to i64 and serve as indices: runtimes disagree on Expand to a
         dimension of 0, and OpenVINO misreads constants without elements.
         """
         if element_count(updates.shape) == 0:
@@ -263,8 +264,8 @@ class Builder:
     def empty_tuples(self, value: Value, updates: Value, depth: int) -> tuple[Value, Value]:
         """Return an empty list of tuples [0, depth], reshaped from an empty value, and matching updates.
 
-        They are no constant, since OpenVINO reads an empty initializer as a scalar, and no Concat of columns,
-        since it drops empty inputs of a Concat and so gets another shape.
+        The list is not a constant, because OpenVINO reads an empty initializer as a scalar. It is not a
+        Concat of columns, because OpenVINO removes empty inputs of a Concat and infers another shape.
         """
         tuples = self.reshape(self.convert(value, I64, "indices_i64"), [0, depth], "coordinates")
         return tuples, self.reshape(updates, [0], "updates_flat")
@@ -284,7 +285,7 @@ class Builder:
     def slice(
         self, value: Value, start: Value, stop: Value, axes: Sequence[int], label: str, shape: Shape
     ) -> Value:
-        """Slice along axes with step 1; start and stop hold one number for each axis."""
+        """Slice along axes with step 1; start and stop contain one number for each axis."""
         inputs = [value, start, stop]
         return self.make("Slice", inputs, shape, label, step=[1] * len(axes), axes=list(axes))
 
@@ -300,7 +301,7 @@ class Builder:
         return self.make("Transpose", [value], shape, label, order=permutation.tolist())
 
     def select(self, condition: Value, left: Value, right: Value, label: str) -> Value:
-        """Select elements of `left` where the condition holds, of `right` elsewhere."""
+        """Select elements of `left` where the condition is true, of `right` elsewhere."""
         shape = _broadcast(condition.shape, left.shape, right.shape)
         both = _broadcast(left.shape, right.shape)
         if self.domain != ONNX and not _spans(both, condition.shape):
@@ -309,12 +310,12 @@ class Builder:
         return self.make("Select", [condition, left, right], shape, label, left.element_type)
 
     def binary(self, operation: str, left: Value, right: Value, label: str) -> Value:
-        """Apply an element-wise operator to two values: "Add", "Multiply", "Equal", "Less", ..."""
+        """Apply an elementwise operator to two values: "Add", "Multiply", "Equal", "Less", ..."""
         type = BOOLEAN if operation in {"Equal", "Less"} else left.element_type
         return self.make(operation, [left, right], _broadcast(left.shape, right.shape), label, type)
 
     def convert(self, value: Value, type: ElementType, label: str) -> Value:
-        """Convert to an element type; return the value unchanged if it has that type."""
+        """Convert to an element type; a value that already has the type is returned unchanged."""
         if value.element_type is type:
             return value
         return self.make("Convert", [value], value.shape, label, type, type=type)
@@ -330,7 +331,7 @@ class Builder:
     # Building blocks of several rewrites
 
     def along(self, mask: Value, value: Value, label: str) -> Value:
-        """Reshape a list to lie along the one axis where the mask is true, with 1 on all other axes."""
+        """Reshape a list to lie along the axis where the mask is true, with size 1 on all other axes."""
         rest, unit = self.constant(-1, "rest"), self.constant(1, "one")
         target = self.select(mask, rest, unit, f"{label}_shape")
         return self.make("Reshape", [value, target], _reshaped(value.shape, None, target.shape, None), label)
@@ -348,10 +349,7 @@ class Builder:
         return self.shape_of(flat, label)
 
     def fitting_indices(self, indices: Value, target: OpSpec | None = None) -> Value:
-        """Convert indices to a type that the target operator accepts.
-
-        By default, one that `GatherElements` accepts.
-        """
+        """Convert indices to a type that the target operator accepts; by default one for `GatherElements`."""
         port, type = target.port(Role.INDICES) if target else None, indices.element_type
         allowed = port.element_types if port else _GATHERED
         is_fitting = len(allowed) > len(_GATHERED) if type is None else type.name in allowed
@@ -365,9 +363,10 @@ class Builder:
         return self.constant(array.astype("int64").clip(max=(1 << (type.bits - 1)) - 1), label, type)
 
     def from_front(self, indices: Value, sizes: Value, label: str = "indices_non_negative") -> Value:
-        """Add the size of the dimension to negative indices; indices out of range stay out of range.
+        """Add the size of the dimension to negative indices: [2, -1] of size 3 becomes [2, 2].
 
-        `sizes` are the dimensions that indices count on, and are broadcast to the indices.
+        Indices out of range stay out of range. `sizes` are the dimensions that indices refer to, broadcast to
+        the indices.
         """
         type = indices.element_type
         if type is None or type.bits < WIDE:
@@ -387,7 +386,7 @@ class Builder:
         element_type: ElementType | None = None,
         **parameters: Any,
     ) -> Value:
-        """Make a node whose output has an element type, by default that of the first input."""
+        """Build a node whose output has an element type, by default that of the first input."""
         op = named(operation)
         new = op.emit(self.domain, self.opset, parameters)
         element_type = element_type or values[0].element_type
@@ -420,7 +419,7 @@ class Builder:
 
 
 def _name_of_content(array: "Array") -> str:
-    """Return a name made of an array's values, "minus_one", "list_0_1"; "" for long arrays or other types."""
+    """Return a name from an array's values, "minus_one", "list_0_1"; "" for long arrays or other types."""
     if array.dtype.kind != "i" or not 0 < array.size <= _FEW or array.ndim > 1:
         return ""
     if array.ndim == 0 and int(array) in _WORDS:
@@ -430,7 +429,7 @@ def _name_of_content(array: "Array") -> str:
 
 
 def _reshaped(source: Shape, target: "Array | None", target_shape: Shape, declared: Shape) -> Shape:
-    """Return the shape of the result of a Reshape; if the target is computed, only its rank is known."""
+    """Return the shape of the result of a Reshape; for a computed target only the rank is known."""
     if target is None:
         if declared is not None or not target_shape or not isinstance(target_shape[0], int):
             return declared

@@ -1,12 +1,13 @@
-"""Finds guards that a model already has, so that none is added twice.
+"""Finds guards that a model already has, so that `convert` adds none twice. A guard makes indices legal.
 
-The nodes upstream of indices are compared with those that a guard would add: to the node itself, or to its
-origin, the node that it was converted from, if that computed an index from each tuple or start of a run:
+A pattern consists of the nodes that a guard would add; it is compared with the nodes upstream of indices. A
+node may have been converted after its guard was added. So patterns are also built for its possible origins,
+nodes from which a conversion creates it:
 
     indices = ReduceSum(Multiply(guarded tuples, strides)), data = Reshape(old data)
     indices = Add(guarded starts, Range(length))
 
-Such indices are in range as the guarded ones are, but no analysis of bounds sees that if sizes are dynamic.
+Such indices are in range like the guarded ones. Bounds analysis cannot prove that if sizes are dynamic.
 """
 
 from collections.abc import Iterator, Sequence
@@ -45,32 +46,32 @@ if TYPE_CHECKING:
     from ir_scatter.core.arrays import Array
 
 _WIDE_ENOUGH = 32
-"""Bits of an integer type that holds every position: real dimensions are below 2**31."""
+"""Minimum bits of an integer type for every position: real dimensions are below 2**31."""
 
 _MOST_MOVES = 64
-"""Most nodes upstream of indices among which an existing guard is searched."""
+"""Limit of nodes upstream of indices that are searched for a guard."""
 
 _MOVES_OF_GUARD = 8
 """Upper bound of the moving or converting nodes in a guard after its last Minimum or Select."""
 
 _MOST_COORDINATES = 8
-"""Most coordinates of a tuple that are tried if no shape in the file tells their number."""
+"""Limit of coordinates of a tuple that are tried if their number is unknown."""
 
 _MOST_AXES = 4
-"""Most axes, from each end, that are tried if the rank of data is unknown."""
+"""Limit of axes, from each end, that are tried if the rank of data is unknown."""
 
 _SUFFICIENT = {
     Guard.CLAMP: (Guard.CLAMP, Guard.DROP),
     Guard.WRAP: (Guard.WRAP, Guard.CLAMP, Guard.DROP),
     Guard.DROP: (Guard.CLAMP, Guard.DROP),
 }
-"""For each guard, those after which it would change nothing."""
+"""For each guard, the existing guards that make it superfluous."""
 
 _NON_NEGATIVE = Promises(frozenset({Condition.NON_NEGATIVE}))
 
 
 def is_needed(scatter: ScatterNode, guard: Guard) -> bool:
-    """Tell whether a guard may change an index of a node, judged by the facts of the file.
+    """Return whether a guard may change an index of a node, judged by the facts of the file.
 
     Unknown sizes count as at least 1: in a dimension of size 0 no index is in range.
     """
@@ -92,11 +93,16 @@ def is_needed(scatter: ScatterNode, guard: Guard) -> bool:
     if any(scatter.operand(role) is None for role in (Role.DATA, Role.UPDATES)):
         return True  # an input is missing, which the rewriter reports
     sufficient = _SUFFICIENT[guard]
-    return not any(_is_there(scatter, kind) for kind in sufficient) and not _is_converted(scatter, sufficient)
+    return not any(_has_guard(scatter, kind) for kind in sufficient) and not _is_converted(
+        scatter, sufficient
+    )
 
 
 class _Pattern(NamedTuple):
-    """Indices and data of a node as a guard makes them, and the inputs of the node that it was built for."""
+    """The indices and data that a guard creates, and the inputs of the node for which it was built.
+
+    `open_input` is the number of the input of unguarded indices.
+    """
 
     fragment: Fragment
     indices: Value
@@ -105,14 +111,14 @@ class _Pattern(NamedTuple):
     data: Value | None = None
 
 
-def _is_there(scatter: ScatterNode, guard: Guard) -> bool:
-    """Tell whether the nodes of a guard are upstream of indices, maybe with moving nodes in between."""
+def _has_guard(scatter: ScatterNode, guard: Guard) -> bool:
+    """Return whether the nodes of a guard are upstream of indices, maybe before nodes that move elements."""
     assert scatter.indices is not None
     value: Value | None = scatter.indices.value
     if not _may_be_guarded(value):
         return False
     choices = product((True, False), (True, False))
-    candidates = [_pattern(scatter, guard, counts, knows_sizes=knows) for knows, counts in choices]
+    candidates = [_guard_pattern(scatter, guard, counts, knows_sizes=knows) for knows, counts in choices]
     patterns = [pattern for pattern in candidates if pattern is not None]
     for _ in range(_MOST_MOVES if patterns else 0):
         if value is None:
@@ -121,12 +127,12 @@ def _is_there(scatter: ScatterNode, guard: Guard) -> bool:
             return True
         node = value.producer
         source = node.inputs[0].value if node is not None and node.inputs else None
-        value = source if source is not None and _is_moved(scatter, source, value) else None
+        value = source if source is not None and _only_moves(scatter, source, value) else None
     return False
 
 
-def _before_extended(scatter: ScatterNode) -> Value | None:
-    """Return the data before a row was added to it along the (first) axis of indices; None without."""
+def _data_before_row(scatter: ScatterNode) -> Value | None:
+    """Return data before a Concat along the (first) axis of indices added a row; None without such a node."""
     data = scatter.data
     node = None if data is None else data.value.producer
     op = None if node is None else find(node.domain, node.type)
@@ -144,15 +150,15 @@ def _before_extended(scatter: ScatterNode) -> Value | None:
 
 
 def _may_be_guarded(value: Value | None) -> bool:
-    """Tell whether the first operator upstream that does more than move elements may end a guard.
+    """Return whether the first computing operator upstream may be the end of a guard.
 
-    A cheap test that avoids building a pattern for nearly every node.
+    This cheap test avoids building a pattern for nearly every node.
     """
     return _computed_by(value) in (named("Minimum"), named("Select"))
 
 
 def _computed_by(value: Value | None) -> GeneralOp | None:
-    """Return the first operator upstream that does more than move elements, None without."""
+    """Return the first operator upstream that does more than move elements; None without one."""
     for _ in range(_MOST_MOVES + _MOVES_OF_GUARD):
         node = None if value is None else value.producer
         op = None if node is None else find(node.domain, node.type)
@@ -162,10 +168,10 @@ def _computed_by(value: Value | None) -> GeneralOp | None:
     return None
 
 
-def _is_moved(scatter: ScatterNode, source: Value, value: Value) -> bool:
-    """Tell whether a value contains only elements of its producer's first input, unchanged.
+def _only_moves(scatter: ScatterNode, source: Value, value: Value) -> bool:
+    """Return whether a value contains only elements of its producer's first input, unchanged.
 
-    Not so for a Gather, which may read out of range, nor for a conversion to a narrow type.
+    False for a Gather, which may read out of range, and for a conversion to a narrow type.
     """
     node = value.producer
     op = None if node is None else find(node.domain, node.type)
@@ -178,20 +184,20 @@ def _is_moved(scatter: ScatterNode, source: Value, value: Value) -> bool:
     return op.moves == (0,) and op.bounds is None and len(sizes_counted_on(scatter)) == 1
 
 
-def _is_filled(array: "Array", content: "Array") -> bool:
-    """Tell whether two arrays are equal after broadcasting one to the other."""
+def _equals_broadcast(array: "Array", content: "Array") -> bool:
+    """Return whether two arrays are equal after broadcasting one to the other."""
     try:
         return array.size == 0 == content.size or bool(array.size and (array == content).all())
     except ValueError:
         return False
 
 
-def _pattern(scatter: ScatterNode, guard: Guard, counts: bool, *, knows_sizes: bool) -> _Pattern | None:
-    """Build a guard for a copy of this node with unknown indices, to compare the model with.
+def _guard_pattern(scatter: ScatterNode, guard: Guard, counts: bool, *, knows_sizes: bool) -> _Pattern | None:
+    """Build the pattern of a guard for a copy of this node with unknown indices.
 
-    The guard that drops updates encloses the node: its pattern is built for data before it got another row.
+    The guard DROP surrounds the node, so its pattern is built for data before a row was added.
     """
-    before = _before_extended(scatter) if guard is Guard.DROP else None
+    before = _data_before_row(scatter) if guard is Guard.DROP else None
     if guard is Guard.DROP and before is None:
         return None
     sources = [port.value for port in scatter.node.inputs]
@@ -201,11 +207,11 @@ def _pattern(scatter: ScatterNode, guard: Guard, counts: bool, *, knows_sizes: b
 
     def make(number: int, value: Value) -> Value:
         value = before if before is not None and number == of_data else value
-        return _copied(scatter, value, is_open=number == of_indices, knows_sizes=knows_sizes)
+        return _pattern_input(scatter, value, is_open=number == of_indices, knows_sizes=knows_sizes)
 
     shape = _shape(scatter.data_shape if before is None else scatter.facts.shape(before), knows_sizes)
     fragment = fragment_like(scatter, make, shape)
-    guarded = _rewritten(fragment, scatter, (rewrite_of(guard, scatter.spec.key, counts),))
+    guarded = _apply_rewrites(fragment, scatter, (rewrite_of(guard, scatter.spec.key, counts),))
     if guarded is None or of_indices is None:
         return None
     again = next((new for new in guarded.news if new.type == scatter.node.type), None)
@@ -217,8 +223,8 @@ def _shape(shape: Shape, knows_sizes: bool) -> Shape:
     return shape if knows_sizes or shape is None else (UNKNOWN_DIM,) * len(shape)
 
 
-def _copied(scatter: ScatterNode, value: Value, *, is_open: bool, knows_sizes: bool) -> Value:
-    """Return a copy of a value as an input of a pattern; of open indices only shape and type are known."""
+def _pattern_input(scatter: ScatterNode, value: Value, *, is_open: bool, knows_sizes: bool) -> Value:
+    """Return a copy of a value as an input of a pattern; with `is_open` only its shape and type are known."""
     shape = scatter.facts.shape(value)
     shape = _shape(shape, knows_sizes or value.constant is not None)
     producer = None if is_open else partial(getattr, value, "producer")
@@ -228,8 +234,8 @@ def _copied(scatter: ScatterNode, value: Value, *, is_open: bool, knows_sizes: b
     return copy
 
 
-def _rewritten(fragment: Fragment, scatter: ScatterNode, way: Sequence[Rewrite]) -> Fragment | None:
-    """Rewrite the only node of a fragment along a way, as a conversion does; None if it is refused."""
+def _apply_rewrites(fragment: Fragment, scatter: ScatterNode, way: Sequence[Rewrite]) -> Fragment | None:
+    """Apply rewrites to the only node of a fragment, as a conversion does; None if one is refused."""
     opset = scatter.node.opset if isinstance(scatter.node.opset, int) else None
     is_limited = False
     for rewrite in way:
@@ -251,13 +257,13 @@ def _rewritten(fragment: Fragment, scatter: ScatterNode, way: Sequence[Rewrite])
 
 
 class _Origin(NamedTuple):
-    """A node that a node may have been converted from.
+    """A node from which a conversion may have created the scatter node.
 
     Attributes:
-        data: its data, before a row was added if the guard drops updates.
-        depth: the number of coordinates of its tuples, None if unknown.
+        data: its data, without the row that the guard DROP adds.
+        depth: the number of coordinates of its tuples; None if unknown.
         axis: the axis of its indices.
-        mode: "linear" or "circular" of runs, "" of other nodes.
+        mode: "linear" or "circular" for TensorScatter, "" for other nodes.
     """
 
     spec: OpSpec
@@ -269,21 +275,21 @@ class _Origin(NamedTuple):
 
 
 def _is_converted(scatter: ScatterNode, guards: Sequence[Guard]) -> bool:
-    """Tell whether indices were computed of guarded tuples or starts, by nodes that a conversion adds."""
+    """Return whether an origin with a guard explains how the node's indices were computed."""
     assert scatter.indices is not None
     op = _computed_by(scatter.indices.value)
     for origin_guard in guards:
         for origin in _origins(scatter, origin_guard, op):
-            types = _types(origin)
+            types = _index_types(origin)
             for type, counts, knows in product(types, (True, False), (True, False)):
-                pattern = _pattern_of(scatter, origin, origin_guard, type, counts, knows_sizes=knows)
-                if pattern is not None and _is_made(scatter, pattern):
+                pattern = _origin_pattern(scatter, origin, origin_guard, type, counts, knows_sizes=knows)
+                if pattern is not None and _matches_conversion(scatter, pattern):
                     return True
     return False
 
 
-def _types(origin: _Origin) -> Sequence[ElementType]:
-    """Return the types that the indices of an origin may have, the usual ones first."""
+def _index_types(origin: _Origin) -> Sequence[ElementType]:
+    """Return the possible types of an origin's indices, the usual ones first."""
     port = origin.spec.port(Role.INDICES)
     names = sorted(port.element_types if port else (), key=lambda name: (name not in {"i64", "i32"}, name))
     types = [ELEMENT_TYPES[name] for name in names]
@@ -301,23 +307,23 @@ def _origins(scatter: ScatterNode, guard: Guard, op: GeneralOp | None) -> Iterat
             rows[spec.layout] = spec
     layout, runs = scatter.spec.layout, rows.get(Layout.SEQUENCE)
     if op is named("ReduceSum") and layout in {Layout.ELEMENTS, Layout.SLICES} and Layout.TUPLES in rows:
-        yield from _tuples(scatter, guard, rows[Layout.TUPLES])
+        yield from _origins_with_tuples(scatter, guard, rows[Layout.TUPLES])
     is_run = op in (named("Add"), named("FloorMod")) or layout is Layout.TUPLES
     if runs is not None and is_run and layout in {Layout.ELEMENTS, Layout.TUPLES}:
         is_circular = op is named("FloorMod") or layout is Layout.TUPLES
         for mode in ("linear", "circular") if is_circular else ("linear",):
-            yield from _along_axis(scatter, guard, runs, mode)
+            yield from _origins_on_axis(scatter, guard, runs, mode)
     if op is named("Select") and layout is Layout.TUPLES and scatter.data_shape is None:
         for other in (Layout.ELEMENTS, Layout.SLICES):
             if other in rows:
-                yield from _along_axis(scatter, guard, rows[other])
+                yield from _origins_on_axis(scatter, guard, rows[other])
 
 
-def _tuples(scatter: ScatterNode, guard: Guard, spec: OpSpec) -> Iterator[_Origin]:
-    """Yield tuples with several coordinates that may have become the indices of a node."""
+def _origins_with_tuples(scatter: ScatterNode, guard: Guard, spec: OpSpec) -> Iterator[_Origin]:
+    """Yield ScatterND nodes whose tuples may have become the indices of a node."""
     assert scatter.data is not None
     assert scatter.updates is not None
-    joined = _source(scatter.data.value, "Reshape")
+    joined = _first_input_of(scatter.data.value, "Reshape")
     data = None if joined is None else _without_row(joined, guard)
     if joined is None or data is None:
         return
@@ -327,13 +333,13 @@ def _tuples(scatter: ScatterNode, guard: Guard, spec: OpSpec) -> Iterator[_Origi
         yield _Origin(spec, data, scatter.updates.value, number)
 
 
-def _along_axis(scatter: ScatterNode, guard: Guard, spec: OpSpec, mode: str = "") -> Iterator[_Origin]:
-    """Yield nodes with indices along an axis that may have become a node with a position for each element."""
+def _origins_on_axis(scatter: ScatterNode, guard: Guard, spec: OpSpec, mode: str = "") -> Iterator[_Origin]:
+    """Yield nodes with an axis from which a conversion may have created the scatter node."""
     assert scatter.data is not None
     assert scatter.updates is not None
     data, is_kept = _without_row(scatter.data.value, guard), scatter.spec.layout is Layout.ELEMENTS
-    flat = None if is_kept else _source(scatter.updates.value, "Reshape")
-    axes = [scatter.written_axis] if is_kept else _axes(scatter)
+    flat = None if is_kept else _first_input_of(scatter.updates.value, "Reshape")
+    axes = [scatter.written_axis] if is_kept else _possible_axes(scatter)
     for axis, updates in product(axes, filter(None, (scatter.updates.value, flat))):
         shapes = [scatter.facts.shape(value) for value in (scatter.data.value, updates)]
         ranks = {len(shape) for shape in shapes if shape is not None}
@@ -344,35 +350,35 @@ def _along_axis(scatter: ScatterNode, guard: Guard, spec: OpSpec, mode: str = ""
             yield _Origin(spec, data, updates, axis=axis, mode=mode)
 
 
-def _axes(scatter: ScatterNode) -> Sequence[int]:
-    """Return the axes along which indices may have counted."""
+def _possible_axes(scatter: ScatterNode) -> Sequence[int]:
+    """Return the possible axes of an origin's indices."""
     shape = scatter.data_shape
     return range(-_MOST_AXES, _MOST_AXES) if shape is None else range(len(shape))
 
 
-def _source(value: Value, operator: str) -> Value | None:
-    """Return the first input of the operator that computes a value, None if another one does."""
+def _first_input_of(value: Value, operator: str) -> Value | None:
+    """Return the first input of the operator that computes a value; None if it is another operator."""
     node = value.producer
     op = None if node is None else find(node.domain, node.type)
     return node.inputs[0].value if node is not None and node.inputs and op is named(operator) else None
 
 
 def _without_row(value: Value, guard: Guard) -> Value | None:
-    """Return data before a row was added by the guard that drops updates; other guards add none."""
-    return _source(value, "Concat") if guard is Guard.DROP else value
+    """Return data without the row that the guard DROP adds; other guards add none."""
+    return _first_input_of(value, "Concat") if guard is Guard.DROP else value
 
 
-def _pattern_of(
+def _origin_pattern(
     scatter: ScatterNode, origin: _Origin, guard: Guard, type: ElementType, counts: bool, *, knows_sizes: bool
 ) -> _Pattern | None:
-    """Convert a guarded origin as the node was; None if that is refused."""
+    """Build the pattern of an origin: its guard, followed by the conversion; None if a step is refused."""
     opset = scatter.node.opset if isinstance(scatter.node.opset, int) else None
     way = route(origin.spec.key, scatter.spec.key, opset)
     of_indices, of_data = (origin.spec.port_index(role) for role in (Role.INDICES, Role.DATA))
     if way is None or of_indices is None or of_data is None:
         return None
     data, updates = (
-        _copied(scatter, value, is_open=False, knows_sizes=knows_sizes)
+        _pattern_input(scatter, value, is_open=False, knows_sizes=knows_sizes)
         for value in (origin.data, origin.updates)
     )
     is_run = origin.spec.layout is Layout.SEQUENCE
@@ -396,7 +402,7 @@ def _pattern_of(
     fragment = Fragment(given, [node])
     if origin.mode != "circular":
         way = (rewrite_of(guard, origin.spec.key, counts), *way)
-    converted = _rewritten(fragment, scatter, way)
+    converted = _apply_rewrites(fragment, scatter, way)
     if converted is None:
         return None
     made = next((new for new in reversed(converted.news) if new.type == scatter.node.type), None)
@@ -409,10 +415,10 @@ def _pattern_of(
     return None if new_indices is None else _Pattern(converted, new_indices, sources, of_indices, new_data)
 
 
-def _is_made(scatter: ScatterNode, pattern: _Pattern) -> bool:
-    """Tell whether data and indices of a node are computed as in the pattern of its origin.
+def _matches_conversion(scatter: ScatterNode, pattern: _Pattern) -> bool:
+    """Return whether data and indices of a node are computed as in the pattern of its origin.
 
-    What only repeats single indices at the end, or changes their shape, may differ.
+    At the end, nodes that only repeat indices or change their shape may differ.
     """
     assert scatter.indices is not None
     expected, value = pattern.indices, scatter.indices.value
@@ -425,7 +431,7 @@ def _is_made(scatter: ScatterNode, pattern: _Pattern) -> bool:
         for _ in range(_MOST_MOVES):
             node = value.producer
             source = node.inputs[0].value if node is not None and node.inputs else None
-            if source is None or not _is_moved(scatter, source, value):
+            if source is None or not _only_moves(scatter, source, value):
                 break
             value = source
     return _matches(scatter, pattern, value, expected)
@@ -437,9 +443,9 @@ def _is_made(scatter: ScatterNode, pattern: _Pattern) -> bool:
 def _matches(
     scatter: ScatterNode, pattern: _Pattern, value: Value, expected_indices: Value | None = None
 ) -> bool:
-    """Tell whether a value of the model is computed by the same nodes as the indices of a pattern.
+    """Return whether a value of the model is computed by the same nodes as the indices of a pattern.
 
-    If the pattern is one of an origin, data must be as well.
+    If the pattern belongs to an origin, data must be computed by the same nodes too.
     """
     fragment, guarded, sources = pattern.fragment, dict[int, Value](), pattern.sources
 
@@ -453,7 +459,7 @@ def _matches(
         if new is None:
             assert isinstance(expected.constant, NewConstant)
             array = scatter.facts.array(value)
-            return array is not None and _is_filled(array, expected.constant.array)
+            return array is not None and _equals_broadcast(array, expected.constant.array)
         node = value.producer
         if node is None or find(node.domain, node.type) is not find(new.domain, new.type):
             return False

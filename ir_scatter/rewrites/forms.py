@@ -1,4 +1,4 @@
-"""Other forms of one node, for devices that refuse it: in a wider type, or with the reduction before it.
+"""Alternative forms of a node, for devices that refuse it or have a defect.
 
     cast to i32:  Convert(Scatter(Convert(data, i32), indices, Convert(updates, i32)), u8)
     reduced:      Scatter(data, indices, old values + updates), where no two updates have one target
@@ -28,15 +28,16 @@ from ir_scatter.rewrites.refusals import TYPE_UNKNOWN, Reason, Refusal
 
 _I32 = ELEMENT_TYPES["i32"]
 _WIDER = {"boolean": ("i32",), "unsigned": ("i32",), "signed": ("i32",), "float": ("f32",)}
-"""The types to cast to, by kind of element type; the wider type holds every value exactly."""
+"""The types to cast to, by kind of element type; the wider type represents every value exactly."""
 
-_EXACT = frozenset({Reduction.NONE, Reduction.MIN, Reduction.MAX})
-"""Reductions whose result is an old value or an update, and so fits the narrow type."""
+_SELECTING = frozenset({Reduction.NONE, Reduction.MIN, Reduction.MAX})
+"""Reductions whose result is an old value or an update, so that it fits the narrow type."""
 
-_COLUMN, _U32 = "as-column", "u32-as-i32"
-_AS_COLUMNS = frozenset({"mean-counted", "extreme-from-updates", _U32, "cast-to-i32", "cast-to-f32"})
+_COLUMN = "as-column"
 COPIED, LEFT_OUT, AXIS_FOUND = "copied-before", "left-out", "axis-found"
+CAST_TO_F32, U32_AS_I32 = "cast-to-f32", "u32-as-i32"
 """Names of forms that avoid defects of a node's inputs or surroundings."""
+_AS_COLUMNS = frozenset({"mean-counted", "extreme-from-updates", U32_AS_I32, "cast-to-i32", CAST_TO_F32})
 MEAN = "mean-counted"
 
 _PLAIN = frozenset({Layout.SLICES, Layout.ELEMENTS, Layout.TUPLES})
@@ -54,16 +55,16 @@ _CHEAP: Mapping[str, tuple[frozenset[Layout], Build]] = {
     "difference-counted": (_TUPLES, forms_of_reductions.difference_counted),
     "extreme-from-updates": (_ELEMENTS, forms_of_reductions.extreme_from_updates),
 }
-"""Forms that are chosen for any defect, by name: the layouts of nodes that they are for, and the function."""
+"""Forms without additional moves of data, by name: supported layouts of nodes, and the function."""
 
 _COSTLY: Mapping[str, tuple[frozenset[Layout], Build]] = {
     COPIED: (_PLAIN, forms_of_inputs.copied_before),
-    _U32: (_PLAIN, forms_of_inputs.u32_as_i32),
+    U32_AS_I32: (_PLAIN, forms_of_inputs.u32_as_i32),
     "by-positions": (_PLAIN, forms_of_inputs.by_positions),
 }
 """Forms that move all of data once more."""
 
-_OF_BOOLEANS = {
+_BOOLEAN_REDUCTIONS = {
     Reduction.SUM: Reduction.MAX,
     Reduction.MAX: Reduction.MAX,
     Reduction.PROD: Reduction.MIN,
@@ -72,12 +73,12 @@ _OF_BOOLEANS = {
 }
 """The reduction on the numbers 0 and 1 that equals a reduction on booleans: OR is max, AND is min."""
 
-_ROUNDED = frozenset({Reduction.SUM, Reduction.SUB, Reduction.PROD, Reduction.MEAN})
+_ROUNDING = frozenset({Reduction.SUM, Reduction.SUB, Reduction.PROD, Reduction.MEAN})
 """Floating-point reductions that round once in the wider type, instead of after each step."""
 
 
 class NodeForm(NamedTuple):
-    """Another form of a node: rewrites of an operator version into itself, applied one after the other."""
+    """An alternative form of a node: rewrites of an operator version into itself, applied in order."""
 
     rewrites: tuple[Rewrite, ...]
 
@@ -91,17 +92,18 @@ class NodeForm(NamedTuple):
 
 
 @cache
-def forms_of(key: OpKey) -> tuple[NodeForm, ...]:
-    """Return the other forms of an operator version, the cheap ones first.
+def alternative_forms(key: OpKey) -> tuple[NodeForm, ...]:
+    """Return the alternative forms of an operator version, cheap ones first.
 
-    A device may misread rows of constants that a form computes with, so some forms also exist as a column.
+    Some forms also exist with an additional last dimension of 1, because a device may misread constants of
+    rank 1.
     """
     single = _rewrites(SPECS[key])
     column = next((rewrite for rewrite in single if rewrite.name == _COLUMN), None)
     forms = [NodeForm((rewrite,)) for rewrite in single]
     if column is not None:
         forms += [
-            NodeForm((rewrite, column) if rewrite.name == _U32 else (column, rewrite))
+            NodeForm((rewrite, column) if rewrite.name == U32_AS_I32 else (column, rewrite))
             for rewrite in single
             if rewrite.name in _AS_COLUMNS
         ]
@@ -151,12 +153,12 @@ def _cast(spec: OpSpec, wide: ElementType) -> Rewrite:
 
 
 def _reduction_in(view: View, type: ElementType, wide: ElementType) -> Reduction | None:
-    """Return the reduction that gives the same values when computed in a wider type; None without one."""
+    """Return the reduction with equal results in a wider type; None without one."""
     if wide.name not in _WIDER.get(type.kind, ()) or type.bits >= wide.bits:
         return None
     if type.kind == "boolean":
-        reduction = _OF_BOOLEANS.get(view.reduction)
-    elif view.reduction in _EXACT or (type.kind == "float" and view.reduction in _ROUNDED):
+        reduction = _BOOLEAN_REDUCTIONS.get(view.reduction)
+    elif view.reduction in _SELECTING or (type.kind == "float" and view.reduction in _ROUNDING):
         reduction = view.reduction
     else:
         return None  # whole numbers wrap around in the narrow type, but not in the wide one

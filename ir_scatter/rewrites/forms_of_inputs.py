@@ -1,4 +1,4 @@
-"""Other forms of a node that read its inputs in another way, or leave the node out.
+"""Alternative forms of a node that change its inputs, or remove the node.
 
 copied before:  data                       ->  a copy of data, which no other node or iteration reads
 left out:       indices without elements   ->  data itself
@@ -28,8 +28,7 @@ def copied_before(view: View, build: Builder, _: OpSpec) -> Value | Refusal:
 
 def left_out(view: View, build: Builder, _: OpSpec) -> Value | Refusal:
     """Return data, or an empty value of its shape, if there is nothing to write."""
-    operands = map(view.scatter.operand, (Role.DATA, Role.INDICES, Role.UPDATES))
-    if all(operand is None or element_count(operand.value.shape) != 0 for operand in operands):
+    if not view.writes_nothing and not _has_no_tuples(view):
         return _no_form("there is something to write")
     shape, type = static(view.data.shape), view.data.element_type
     if build.domain == ONNX:
@@ -41,8 +40,14 @@ def left_out(view: View, build: Builder, _: OpSpec) -> Value | Refusal:
     return build.make("Reshape", [view.data, build.constant([*shape], "data_shape")], shape, "data_unchanged")
 
 
+def _has_no_tuples(view: View) -> bool:
+    """Return whether indices are a list of no tuples; a tuple of no coordinates selects all of data."""
+    shape = static(view.indices.shape)
+    return shape is not None and 0 in shape[:-1]
+
+
 def by_positions(view: View, build: Builder, _: OpSpec) -> Value | Refusal:
-    """Scatter the positions of elements in data and updates, and gather the elements last."""
+    """Scatter the positions of elements in data and updates, then gather the elements."""
     if view.reduction is not Reduction.NONE:
         return _no_form("the reduction computes with elements")
     if view.writes_nothing:
@@ -75,9 +80,9 @@ def _positions(build: Builder, count: Value, like: Value, label: str, after: Val
 
 
 def u32_as_i32(view: View, build: Builder, _: OpSpec) -> Value | Refusal:
-    """Scatter the bits of u32 as i32; a device that computes u32 so keeps them, but for those of constants.
+    """Scatter the bits of u32 as i32, for devices that corrupt large u32 constants.
 
-    A constant is converted by arithmetic in i64, which is folded before the device sees it.
+    A constant is converted by arithmetic in i64, which is folded before the device reads it.
     """
     type = view.data.element_type
     constants = [role for role in (Role.DATA, Role.UPDATES) if _is_constant(view, role)]

@@ -1,4 +1,4 @@
-"""Other forms of a node that give its inputs other shapes, for devices that misread or refuse their own.
+"""Alternative forms of a node with other input shapes, for devices that misread or refuse the original.
 
 as a column:     data [4], indices [2]             ->  data [4, 1], indices [2, 1]
 one tuple:       indices [2], updates [3, 4]       ->  indices [1, 2], updates [1, 3, 4]
@@ -20,9 +20,9 @@ from ir_scatter.rewrites.builder import I64, Builder
 from ir_scatter.rewrites.refusals import Reason, Refusal
 
 _MOST_POSITIONS = 1 << 16
-"""Limit of elements of a constant with positions: it is stored in the file."""
+"""Limit of elements of a constant with positions, because the file stores it."""
 _DEPTH_OF_MERGED = 5
-"""Most coordinates of tuples whose data is merged: these dimensions and one more stay."""
+"""Limit of coordinates of tuples whose data is merged: these dimensions and one more stay."""
 
 
 def _no_form(message: str) -> Refusal:
@@ -30,11 +30,11 @@ def _no_form(message: str) -> Refusal:
 
 
 def as_column(view: View, build: Builder, _: OpSpec) -> Value | Refusal:
-    """Give 1-D data and its other inputs a last dimension of 1."""
+    """Add a last dimension of 1 to 1-D data and the other inputs."""
     data, layout = view.data, view.scatter.spec.layout
     indices, updates = view.indices, view.updates
     if data.shape is None or len(data.shape) != 1 or updates.shape is None or indices.shape is None:
-        return _no_form("data has other dimensions than one")
+        return _no_form("data does not have rank 1")
     if layout is Layout.TUPLES and view.depth != 1:
         return _no_form("indices are not one coordinate each")
     operands = {Role.DATA: build.unsqueeze(data, [1], "data_column")}
@@ -50,7 +50,7 @@ def as_column(view: View, build: Builder, _: OpSpec) -> Value | Refusal:
 
 
 def one_tuple(view: View, build: Builder, _: OpSpec) -> Value | Refusal:
-    """Make a list of a single index tuple."""
+    """Convert a single index tuple to a list with one tuple."""
     indices, updates, data = view.indices.shape, view.updates.shape, view.data.shape
     if indices is None or len(indices) != 1 or updates is None or data is None or view.depth is None:
         return _no_form("indices are not a single tuple")
@@ -58,12 +58,12 @@ def one_tuple(view: View, build: Builder, _: OpSpec) -> Value | Refusal:
     if len(updates) == len(data) - view.depth:  # otherwise updates have that dimension already
         operands[Role.UPDATES] = build.unsqueeze(view.updates, [0], "updates_list")
     elif len(updates) != len(data) - view.depth + 1:
-        return _no_form("updates have other dimensions than one slice")
+        return _no_form("updates do not have the rank of a slice")
     return build.rebuilt(view.scatter, operands, view.reduction)
 
 
 def static_depth(view: View, build: Builder, _: OpSpec) -> Value | Refusal:
-    """Give indices a last dimension that is a constant, from the ranks of the inputs."""
+    """Reshape indices to a constant last dimension, which follows from the ranks of the inputs."""
     indices = view.indices.shape
     if indices is None or not indices or isinstance(indices[-1], int) or view.depth is None:
         return _no_form("the number of coordinates is static, or unknown")
@@ -114,9 +114,9 @@ def merged(view: View, build: Builder, _: OpSpec) -> Value | Refusal:
 
 
 def axis_found(view: View, build: Builder, _: OpSpec) -> Value | Refusal:
-    """Replace an axis that is an input by the only one that fits the shapes, or use flat positions.
+    """Replace an axis that is an input by the only axis that fits the shapes, or use flat positions.
 
-    Of several axes that fit, the one that the input names is read from tables at run time.
+    If several axes fit, constants for the axis of the input are selected from tables at run time.
     """
     scatter = view.scatter
     if (
@@ -149,7 +149,7 @@ def _flat(
 ) -> Value | Refusal:
     """Return the node on flattened data, with a flat position for each update.
 
-    The position of an element of updates is a constant but for the coordinate on the axis, which its index
+    The position of an element of updates is a constant except for the coordinate on the axis, which its index
     replaces: position + (index - coordinate on the axis) * stride of the axis.
     """
     if prod(updates) * (len(data) + 1) > _MOST_POSITIONS:

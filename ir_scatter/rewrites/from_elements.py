@@ -1,13 +1,13 @@
 """Rewrites of ScatterElements(Update): to slices, to tuples, or to another version.
 
-elements-to-slices: Indices that are equal along every other axis select whole slices, the fast form. They
+elements-to-slices: Indices that are equal along every other axis select whole slices, which is faster. They
 become the list of their values along the axis; updates already have the shape of the slices.
 
     indices [[2, 2], [0, 0]] on axis 0   ->   [2, 0]
 
-elements-to-tuples: Every element gets all its coordinates: its own position, with the coordinate on the axis
-replaced by its index. If old values take no part in the reduction, its neutral element is written first, and
-then the updates are reduced into that. A mean becomes a sum divided by a count.
+elements-to-tuples: Every element gets all its coordinates: its own position, with its index as the coordinate
+on the axis. If old values take no part in the reduction, its neutral element is written first, and then the
+updates are reduced into that. A mean becomes a sum divided by a count.
 
     indices [[2, 2], [0, 0]] on axis 0   ->   [[[2, 0], [2, 1]], [[0, 0], [0, 1]]]
 
@@ -25,14 +25,14 @@ from ir_scatter.rewrites.base import View, between
 from ir_scatter.rewrites.builder import LAST, Builder
 from ir_scatter.rewrites.reductions import (
     CARRIED,
-    cleared,
+    clear_targets,
     counted_mean,
     has,
     joined,
     needs_unique,
     neutral,
-    says_all,
     summing_type,
+    supports_reduction,
 )
 from ir_scatter.rewrites.refusals import Reason, Refusal
 
@@ -99,7 +99,7 @@ def _to_tuples(view: View, build: Builder, target: OpSpec) -> Value | Refusal:
         start = neutral(view, build)
         if isinstance(start, Refusal):
             return start
-        data = cleared(view, build, target, (data, tuples, updates), start, "start_values")
+        data = clear_targets(view, build, target, (data, tuples, updates), start, "start_values")
     return build.scatter(target, data, tuples, updates, view.reduction)
 
 
@@ -112,7 +112,7 @@ def _is_counted(view: View, target: OpSpec) -> bool:
 
 def _to_version(view: View, build: Builder, target: OpSpec) -> Value | Refusal:
     updates, reduction = view.updates, view.reduction
-    if not says_all(view, target):
+    if not supports_reduction(view, target):
         joined_values = _joined(view, build, are_slices=False)
         if isinstance(joined_values, Refusal):
             return joined_values
@@ -126,7 +126,7 @@ def _joined(view: View, build: Builder, *, are_slices: bool) -> Value | Refusal:
     """Return updates reduced with the old values at their targets; without a reduction, updates unchanged.
 
     Targets must be unique. If indices may be shorter than data off the axis, old values are read with
-    GatherND: OpenVINO drops the slice before a `GatherElements` and then refuses its shapes.
+    GatherND: OpenVINO removes the slice before a `GatherElements` and then refuses its shapes.
     """
     if view.reduction is Reduction.NONE or not view.keeps_initial or view.writes_nothing:
         return view.updates
@@ -150,7 +150,7 @@ def joined_updates(view: View, build: Builder) -> Value | Refusal:
 
 
 def _places(view: View, build: Builder) -> Value:
-    """Return indices with which old values can be read: made non-negative if Gather requires that."""
+    """Return indices for reading old values: made non-negative if Gather requires that."""
     if not view.counts_from_end(build):
         return view.indices
     return build.from_front(view.indices, view.size_on_axis(build), "places")
@@ -174,7 +174,8 @@ REWRITES = (
         _to_slices,
         carries=CARRIED,
         requires=lambda view, target: (Condition.EQUAL, Condition.FULL, *needs_unique(view, target)),
-        conditions="equal indices along the other axes, as long as data there; a reduction: unique indices",
+        conditions="indices equal along the other axes and as long as data there; "
+        "a reduction requires unique indices",
     ),
     *between(
         "elements-to-tuples",
@@ -186,7 +187,7 @@ REWRITES = (
         carries=CARRIED | {"axis"},
         requires=lambda view, target: () if _is_counted(view, target) else needs_unique(view, target),
         conditions="any axis and shape; mean becomes a sum and a count; "
-        "another reduction that the target lacks: unique indices",
+        "other reductions that the target lacks require unique indices",
     ),
     *between(
         "elements-versions",
@@ -197,7 +198,7 @@ REWRITES = (
         ],
         _to_version,
         carries=CARRIED | {"axis"},
-        requires=lambda view, target: () if says_all(view, target) else (Condition.UNIQUE,),
-        conditions="a reduction that the target lacks: unique indices",
+        requires=lambda view, target: () if supports_reduction(view, target) else (Condition.UNIQUE,),
+        conditions="a reduction that the target lacks requires unique indices",
     ),
 )

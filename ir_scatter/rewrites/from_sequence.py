@@ -1,10 +1,10 @@
-"""Rewrites TensorScatter as ScatterElements: each new element in a cache gets an index of its own.
+"""Rewrites TensorScatter as ScatterElements: each new element in a cache gets its own index.
 
-The index of an element is the start of the run of its batch plus its own position in the run; in circular
-mode that wraps around at the length of the cache:
+The index of an element is the write index of its batch plus its own position in the update. In circular mode
+it wraps around at the length of the cache:
 
-    linear, runs of 2:                    write_indices [2, 1]  ->  [[2, 3], [1, 2]]
-    circular, runs of 2 in a cache of 4:  write_indices [3, 1]  ->  [[3, 0], [1, 2]]
+    linear, updates of length 2:                    write_indices [2, 1]  ->  [[2, 3], [1, 2]]
+    circular, updates of length 2, cache of 4:      write_indices [3, 1]  ->  [[3, 0], [1, 2]]
 """
 
 from ir_scatter.core.model import Value

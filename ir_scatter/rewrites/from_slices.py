@@ -10,8 +10,8 @@ the axis and broadcast along all other axes.
 
     indices [3, 0] on axis 0, updates [2, 3]   ->   [[3, 3, 3], [0, 0, 0]]
 
-slices-to-tuples: Every index becomes a tuple of one coordinate on axis 0. On any other axis, data and updates
-are transposed to bring the axis to the front, and the result is transposed back.
+slices-to-tuples: Every index becomes a tuple of one coordinate on axis 0. For any other axis, data and
+updates are transposed to bring the axis to the front, and the result is transposed back.
 
     indices [3, 0]   ->   [[3], [0]]
 """

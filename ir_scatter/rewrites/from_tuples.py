@@ -1,12 +1,13 @@
 """Rewrites of ScatterND(Update): to elements, to slices, or to another version.
 
-Each tuple becomes one index on axis 0. A tuple of one coordinate is the index itself; otherwise the indexed
+Each tuple becomes one index on axis 0. A tuple of one coordinate is the index itself. Otherwise the indexed
 dimensions of data are joined into one, and the result is reshaped to the shape of data:
 
     data [3, 4, 5], indices [[2, 1]]   ->   data [12, 5], indices [9], as 2 * 4 + 1 = 9
 
-tuples-to-elements: Each index is broadcast over its slice. Reduction sub becomes sum of negated updates;
-types without negative values are widened for that, and the result wraps around (for booleans, the parity).
+tuples-to-elements: Each index is broadcast over its slice. Reduction sub becomes sum of negated updates.
+Types without negative values are converted to wider ones for that, and the result wraps around (for booleans,
+the parity).
 
 tuples-to-slices: Each index selects a slice on axis 0.
 
@@ -24,16 +25,16 @@ from ir_scatter.ops import scatter_openvino as openvino_ops
 from ir_scatter.ops.spec import Layout, OpSpec, Reduction
 from ir_scatter.rewrites.base import View, between
 from ir_scatter.rewrites.builder import BOOLEAN, I64, LAST, Builder, array_of
-from ir_scatter.rewrites.reductions import CARRIED, has, joined, needs_unique, saturates, wrapped
+from ir_scatter.rewrites.reductions import CARRIED, has, joined, needs_unique, saturates, wrap_to_type
 from ir_scatter.rewrites.refusals import TYPE_UNKNOWN, Reason, Refusal
 
 _WIDE = 32
-"""Fewest bits of unsigned types in which runtimes wrap negative numbers around correctly."""
+"""Minimum bits of unsigned types in which runtimes correctly wrap negative numbers around."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Linear:
-    """Data, indices and updates of a node whose index tuples were replaced by single indices on axis 0."""
+    """Data, indices and updates of a node after its tuples were replaced by single indices on axis 0."""
 
     data: Value  # shape [product of the indexed dimensions, other dimensions...]
     indices: Value  # shape [count]
@@ -56,7 +57,10 @@ def _to_one_index(view: View, build: Builder, target: OpSpec) -> Value | Refusal
 
 
 def _writing_nothing(view: View, build: Builder, target: OpSpec, shape: tuple[Dim, ...]) -> Value:
-    """Return a new node on axis 0 that writes nothing, with indices not longer than data off the axis."""
+    """Return a new node on axis 0 that writes nothing.
+
+    Off the axis, its indices are not longer than data.
+    """
     if target.layout is Layout.ELEMENTS:
         short = [0, *(min(lowest(dim), 1) for dim in shape[1:])]
         indices, updates = view.without_elements(build, short)
@@ -133,16 +137,13 @@ def _difference(
     if not is_wrapped:
         return sums
     if type.kind != "boolean":
-        return wrapped(build, sums, type, "difference")
+        return wrap_to_type(build, sums, type, "difference")
     parity = build.binary("FloorMod", sums, build.constant(2, "count_of_values"), "difference_wrapped")
     return build.convert(parity, type, f"difference_{type.name}")
 
 
 def _reduced(view: View, build: Builder, target: OpSpec, parts: _Linear, indices: Value) -> Value | Refusal:
-    """Return the new scatter node.
-
-    If its version lacks the reduction, updates are reduced with old values before.
-    """
+    """Return the new scatter node; if its version lacks the reduction, this is computed before it."""
     if has(target, view.reduction):
         return build.scatter(target, parts.data, indices, parts.updates, view.reduction)
     updates = joined_updates(view, build)
@@ -237,7 +238,7 @@ def _linear(view: View, build: Builder, target: OpSpec) -> _Linear:
 
 
 def _slice_dims(view: View, build: Builder) -> Value:
-    """Return the dimensions of a slice, joined into one if their number is unknown."""
+    """Return the dimensions of a slice; joined into one if their number is unknown."""
     dims = view.tuple_dims(build, are_front=False)
     if view.depth is not None:
         return dims
@@ -304,7 +305,7 @@ REWRITES = (
         carries=CARRIED,
         requires=_requires_unique,
         conditions="any number of coordinates; sub becomes the sum of negated updates; "
-        "another reduction that the target lacks: unique indices",
+        "other reductions that the target lacks require unique indices",
     ),
     *between(
         "tuples-to-slices",
@@ -312,7 +313,7 @@ REWRITES = (
         _to_one_index,
         carries=CARRIED,
         requires=needs_unique,
-        conditions="any number of coordinates; a reduction: unique indices",
+        conditions="any number of coordinates; a reduction requires unique indices",
     ),
     *between(
         "tuples-versions",
@@ -323,6 +324,6 @@ REWRITES = (
         _to_version,
         carries=CARRIED,
         requires=needs_unique,
-        conditions="a reduction that the target lacks: unique indices",
+        conditions="a reduction that the target lacks requires unique indices",
     ),
 )

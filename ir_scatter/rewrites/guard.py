@@ -1,4 +1,4 @@
-"""Guards are new nodes that make runtime indices legal: they clamp or wrap indices, or drop updates.
+"""Guards: new nodes that make runtime indices legal by clamping or wrapping them, or that drop updates.
 
     wrap: Select(Less(indices, 0), indices + size, indices)
     clamp: Minimum(Maximum(indices, 0), size - 1), after a wrap if the version counts from the end
@@ -6,8 +6,9 @@
         Slice(Scatter(Concat(data, row), Minimum(Select(Less(indices, 0), size, indices), size), updates))
 
 The version of the operator decides which indices are legal, even if runtimes accept more. For "drop", the
-extra row is exact for every reduction; writing a neutral value to a legal row would not be: it would race
-with a legal update of that row, start a reduction without old values there, and propagate NaN in min and max.
+extra row is exact for every reduction. Writing a neutral value to a legal row would be wrong: it could
+overwrite a legal update of that row, start a reduction without old values there, or propagate NaN in min and
+max.
 
 A guard is a rewrite of a node into itself, applied before all other rewrites of the node; it is not a route.
 """
@@ -56,7 +57,7 @@ NAMES = {Guard.CLAMP: "indices-clamped", Guard.WRAP: "indices-wrapped", Guard.DR
 def rewrite_of(guard: Guard, key: OpKey, counts: bool | None = None) -> Rewrite:
     """Return the rewrite that adds a guard to the indices of a node and keeps the operator.
 
-    The version of the operator decides whether negative indices count from the end, unless `counts` is given,
+    The version of the operator decides whether negative indices count from the end. `counts` overrides that,
     for a node that was rewritten from another version.
     """
     spec = SPECS[key]
@@ -77,12 +78,15 @@ def rewrite_of(guard: Guard, key: OpKey, counts: bool | None = None) -> Rewrite:
 
 
 def guard_of(rewrite: Rewrite) -> Guard | None:
-    """Return the guard that a rewrite adds; None if the rewrite is no guard."""
+    """Return the guard that a rewrite adds; None if it adds none."""
     return next((guard for guard in Guard if rewrite.name == NAMES[guard]), None)
 
 
-def may_be_cut(scatter: ScatterNode) -> bool:
-    """Tell whether an index may not fit in 32 bits: some runtimes cut it before a guard sees it."""
+def may_exceed_32_bits(scatter: ScatterNode) -> bool:
+    """Return whether an index may not fit into 32 bits.
+
+    Some runtimes truncate such an index before the guard's nodes are computed.
+    """
     if not has_indices(scatter) or scatter.indices is None:
         return False
     (bounds,) = bounds_of(scatter.facts, scatter.indices.value)
@@ -90,23 +94,23 @@ def may_be_cut(scatter: ScatterNode) -> bool:
 
 
 def counts_from_end(spec: OpSpec) -> bool:
-    """Tell whether a negative index counts from the end, by the specification of the version."""
+    """Return whether the version's specification counts a negative index from the end."""
     return spec.index_range is IndexRange.WRAPPING
 
 
 def has_indices(scatter: ScatterNode) -> bool:
-    """Tell whether a node has indices that may be illegal."""
+    """Return whether a node has indices that may be illegal."""
     if scatter.indices is None or element_count(scatter.indices_shape) == 0 or scatter.depth == 0:
         return False
     # In a circular cache any position is taken modulo the length.
     return scatter.spec.layout is not Layout.SEQUENCE or scatter.attribute("mode") == "linear"
 
 
-def illegal_for_sure(scatter: ScatterNode, guard: Guard) -> Refusal | None:
-    """Refuse a guard if some indices are proven to be illegal; None if none are.
+def refuse_illegal(scatter: ScatterNode, guard: Guard) -> Refusal | None:
+    """Return a refusal if some indices are proven to be illegal; None otherwise.
 
-    Such a constant is often written on purpose, to mean "write nothing": clamping would write its update to
-    another position, and wrapping would leave it illegal.
+    Such a constant is often intended to mean "write nothing". Clamping would write its update to another
+    position, and wrapping would leave it illegal.
     """
     if guard is Guard.DROP or not has_indices(scatter):
         return None
@@ -138,11 +142,11 @@ def illegal_for_sure(scatter: ScatterNode, guard: Guard) -> Refusal | None:
     else:
         ways = f"{Parameter('guard', 'clamp')} would move its update to another position"
     drop = Parameter("guard", "drop")
-    return Refusal(Reason.ILLEGAL_INDICES, f"{message}, {expected}; {ways}, {drop} leaves it out")
+    return Refusal(Reason.ILLEGAL_INDICES, f"{message}, {expected}; {ways}, {drop} drops its update")
 
 
 def _legal_range(scatter: ScatterNode, size: Dim, guard: Guard) -> tuple[int, int] | None:
-    """Return the least and greatest index of a dimension that a guard leaves unchanged; None if unknown."""
+    """Return the (least, greatest) index of a dimension that a guard leaves unchanged; None if unknown."""
     high = highest(size)
     if high is None:
         return None
@@ -154,7 +158,7 @@ def _legal_range(scatter: ScatterNode, size: Dim, guard: Guard) -> tuple[int, in
 
 
 def sizes_counted_on(scatter: ScatterNode) -> tuple[Dim, ...]:
-    """Return the sizes of the dimensions that indices count on, with unknown ones as UNKNOWN_DIM."""
+    """Return the sizes of the dimensions that indices refer to, with unknown ones as UNKNOWN_DIM."""
     shape, axis, depth = scatter.data_shape, scatter.axis, scatter.depth
     if scatter.spec.layout is Layout.TUPLES:
         return (UNKNOWN_DIM,) * (depth or 1) if shape is None or depth is None else shape[:depth]
@@ -186,9 +190,9 @@ def _wrapped(view: View, build: Builder) -> Value:
 
 
 def _clamped(view: View, build: Builder, wraps: bool) -> Value:
-    """Return indices limited to 0 .. size - 1.
+    """Return indices clamped to 0 .. size - 1, with `wraps` after counting negative ones from the end.
 
-    Negative ones are removed since not every device accepts them.
+    The result has no negative indices, because not every device accepts them.
     """
     sizes = _sizes(view, build)
     last = build.binary("Subtract", sizes, build.constant(1, "one"), "last_index")
@@ -254,7 +258,7 @@ def _without_dropped(view: View, build: Builder, wraps: bool) -> Value | Refusal
 
 
 def _no_extra_row(view: View, build: Builder, axis: int | None) -> Refusal | None:
-    """Return the refusal for a node whose data cannot get another row; None if it can."""
+    """Return a refusal if data cannot get another row; None if it can."""
     type, message = view.data.element_type, ""
     if type is None:
         return TYPE_UNKNOWN
@@ -323,7 +327,7 @@ def _extreme(build: Builder, operation: str, indices: Value, end: Value, label: 
 
 
 def is_counted_after(scatter: ScatterNode, fragment: Fragment) -> bool | None:
-    """Return whether a guard after a rewrite, instead of before it, counts negative indices from the end.
+    """Return whether a guard placed after a rewrite counts negative indices from the end.
 
     None if the guard must stay before the rewrite: it may follow only if the rewrite merely moves indices,
     and reads no data with them. False if the rewrite already makes negative indices non-negative.

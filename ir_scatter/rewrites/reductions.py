@@ -16,13 +16,17 @@ from ir_scatter.rewrites.builder import I64, LARGEST_FOLDED, Builder
 from ir_scatter.rewrites.refusals import TYPE_UNKNOWN, Reason, Refusal
 
 CARRIED = frozenset({"reduction", "use_init_val"})
-"""The attributes whose effect this module rebuilds, so that rewrites can keep it."""
+"""The attributes whose effect this module rebuilds, so that rewrites can preserve it."""
 
 _F32 = ELEMENT_TYPES["f32"]
 _WIDE = 32
+"""Minimum bits of integers for which onnxruntime has Min and Max."""
+
 _SATURATED = 8
+"""Limit of bits of integers that OpenVINO's CPU plugin saturates in arithmetic."""
+
 _LEAVING = frozenset({Reduction.SUM, Reduction.SUB, Reduction.PROD})
-"""Reductions whose result may be outside of the range of the element type."""
+"""Reductions whose result may exceed the range of the element type."""
 
 _WORDS = {
     Reduction.SUM: ("Add", "LogicalOr"),
@@ -32,14 +36,14 @@ _WORDS = {
     Reduction.MAX: ("Maximum", "LogicalOr"),
     Reduction.MEAN: ("Add", "Add"),
 }
-"""The element-wise operator of each reduction, for numbers and for booleans."""
+"""The elementwise operator of each reduction, for numbers and for booleans."""
 
 
 def has(target: OpSpec, reduction: Reduction) -> bool:
     return reduction is Reduction.NONE or reduction in target.reductions.values()
 
 
-def says_all(view: View, target: OpSpec) -> bool:
+def supports_reduction(view: View, target: OpSpec) -> bool:
     """Return whether an operator version supports the reduction of a node, including ignored old values."""
     can_drop = target.attribute("use_init_val") is not None
     return has(target, view.reduction) and (view.keeps_initial or can_drop)
@@ -69,19 +73,19 @@ def joined(view: View, build: Builder, current: Value, updates: Value) -> Value 
         return _mean_of_two(build, current, updates, type)
     if saturates(build, type) and reduction in _LEAVING:
         left, right = (build.convert(value, I64, "joined_i64") for value in (current, updates))
-        return wrapped(build, build.binary(operation, left, right, "joined_wide"), type, "joined")
+        return wrap_to_type(build, build.binary(operation, left, right, "joined_wide"), type, "joined")
     return build.binary(operation, current, updates, "joined")
 
 
 def saturates(build: Builder, type: ElementType) -> bool:
-    """Tell whether a runtime saturates results of arithmetic in a type instead of wrapping around.
+    """Return whether a runtime saturates results of arithmetic in a type instead of wrapping around.
 
-    OpenVINO's CPU plugin does for 8 bits, except in its scatter operators.
+    OpenVINO's CPU plugin does so for 8 bits, except in its scatter operators.
     """
     return type.kind in {"signed", "unsigned"} and type.bits <= _SATURATED and build.domain != ONNX
 
 
-def wrapped(build: Builder, wide: Value, type: ElementType, label: str) -> Value:
+def wrap_to_type(build: Builder, wide: Value, type: ElementType, label: str) -> Value:
     """Convert integers to a narrow type with wrap-around."""
     count, half = build.constant(1 << type.bits, "count_of_values"), None
     if type.kind == "signed":
@@ -94,9 +98,9 @@ def wrapped(build: Builder, wide: Value, type: ElementType, label: str) -> Value
 
 
 def _extreme(build: Builder, operation: str, left: Value, right: Value, type: ElementType) -> Value:
-    """Return the minimum or maximum of two integers in ONNX, by comparison if there is no kernel.
+    """Return the minimum or maximum of two integers in ONNX; by comparison if there is no kernel.
 
-    onnxruntime has Min and Max for wide types only, and no comparison of u32.
+    onnxruntime has Min and Max only for wide types, and no comparison of u32.
     """
     is_taken = named(operation).takes(build.domain, type, build.opset)
     if type.bits < _WIDE or (not is_taken and type.name == "u32"):
@@ -118,13 +122,13 @@ def _mean_of_two(build: Builder, left: Value, right: Value, type: ElementType) -
     two = build.constant(2, "two", type)
     if type.kind == "float":
         return build.binary("Divide", build.binary("Add", left, right, "sum"), two, "mean")
-    halves, odds = zip(*(divided(build, value, two, "half") for value in (left, right)), strict=True)
+    halves, odds = zip(*(divide(build, value, two, "half") for value in (left, right)), strict=True)
     carry = build.binary("Multiply", odds[0], odds[1], "carry")
     return build.binary("Add", build.binary("Add", halves[0], halves[1], "half_sum"), carry, "mean")
 
 
-def divided(build: Builder, value: Value, by: Value, label: str) -> tuple[Value, Value]:
-    """Return the quotient of integers, rounded down, and the remainder, for positive divisors below 2^16.
+def divide(build: Builder, value: Value, by: Value, label: str) -> tuple[Value, Value]:
+    """Return (quotient, remainder) of integers, rounded down, for positive divisors below 2^16.
 
     Measured: OpenVINO divides integers as f32, and its GPU plugin rounds the remainder of a negative number
     towards zero. So only products, differences and comparisons, which are exact, decide:
@@ -188,14 +192,15 @@ def neutral(view: View, build: Builder) -> Value | Refusal:
     return build.constant(start, "start_value", type)
 
 
-def cleared(
+def clear_targets(
     view: View, build: Builder, target: OpSpec, operands: tuple[Value, Value, Value], start: Value, label: str
 ) -> Value:
     """Return data with the start value of a reduction at every target.
 
-    Repeated targets of constant indices get it once: a repeated write of one value is harmless, but rules
+    Repeated targets of constant indices get it once: repeated writes of one value are harmless, but rules
     about repeated targets cannot know that. If there are certainly more updates than elements of data, the
-    targets are first marked and listed once each. `operands` are data, coordinates of all targets, updates.
+    targets are first marked and then listed once each. `operands` are data, coordinates of all targets,
+    updates.
     """
     data, tuples, updates = operands
     if view.writes_nothing:
@@ -214,7 +219,7 @@ def cleared(
 def _marked(
     build: Builder, target: OpSpec, operands: tuple[Value, Value, Value]
 ) -> tuple[Value, Value, Shape]:
-    """Return the coordinates of all targets, each once, their count, and the count as a shape."""
+    """Return the coordinates of all targets without repetition, their count, and the count as a shape."""
     data, tuples, updates = operands
     dims, new_dims = build.shape_of(data, "data_shape"), build.shape_of(updates, "updates_shape")
     zeros = build.broadcast(build.constant(0, "zero"), dims, "no_marks", data.shape)
@@ -229,10 +234,7 @@ def _marked(
 
 
 def _each_once(view: View, build: Builder) -> Value | None:
-    """Return the targets of constant indices without repetitions.
-
-    None if none repeats or they are unknown.
-    """
+    """Return the targets of constant indices without repetition; None if none is repeated, or unknown."""
     if view.proof(Condition.UNIQUE).verdict is ProofState.PROVEN:
         return None
     array, axis, data = view.index_numbers(), view.scatter.axis, view.data.shape
@@ -250,7 +252,7 @@ def _each_once(view: View, build: Builder) -> Value | None:
 
 
 def summing_type(type: ElementType) -> ElementType | None:
-    """Return a wider type that holds sums of many elements of a type; None without one."""
+    """Return a wider type that can represent sums of many elements of a type; None without one."""
     if type.kind == "float":
         return type if type.bits >= _F32.bits else _F32
     return I64 if type.kind in {"signed", "unsigned"} and type.bits < I64.bits else None
@@ -274,7 +276,7 @@ def counted_mean(
     start = data
     if not view.keeps_initial:
         zero = build.constant(0, "zero", wide)
-        start = cleared(view, build, target, (data, tuples, new), zero, "zeros")
+        start = clear_targets(view, build, target, (data, tuples, new), zero, "zeros")
     sums = build.scatter(target, start, tuples, new, Reduction.SUM, label="sums")
     first = build.constant(int(view.keeps_initial), "first_count")
     unit = build.constant(1, "one")
@@ -284,7 +286,7 @@ def counted_mean(
     if not view.keeps_initial:
         counts = build.binary("Maximum", counts, unit, "counts_or_one")
     if wide is I64:
-        means, _ = divided(build, sums, counts, "means")
+        means, _ = divide(build, sums, counts, "means")
     else:
         means = build.binary("Divide", sums, build.convert(counts, wide, f"counts_{wide.name}"), "means")
     return build.convert(means, type, f"means_{type.name}")

@@ -28,7 +28,7 @@ class Reason(StrEnum):
 
     @property
     def rule(self) -> str:
-        """The name, written like that of a rule: "breaks-rules"."""
+        """The name, in the style of rule names: "breaks-rules"."""
         return self.name.lower().replace("_", "-")
 
 

@@ -1,4 +1,4 @@
-"""All rules: checks of scatter nodes, from the modules of this folder, and the table of file defects."""
+"""All rules: the checks in the modules of this folder, and the table of file defects."""
 
 import pkgutil
 from functools import cache

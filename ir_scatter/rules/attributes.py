@@ -114,13 +114,13 @@ def attribute_value(scatter: ScatterNode) -> Findings:
 
 
 def _defines(spec: OpSpec, row: Attribute, word: str) -> bool:
-    """Return whether another operator version defines this value of the attribute."""
+    """Return whether an operator version defines a value of an attribute."""
     attribute_there = spec.attribute(row.name)
     return attribute_there is not None and word in attribute_there.choices
 
 
 def _intended_word(written: str, row: Attribute, spec: OpSpec) -> str | None:
-    """Return the valid value that was probably intended by an invalid one."""
+    """Guess the valid value that the author of an invalid one intended; None without a guess."""
     word = written.strip().lower()
     reductions = {spec.reductions[word] for spec in SPECS.values() if word in spec.reductions}
     if word not in row.choices and row.name == "reduction" and reductions:

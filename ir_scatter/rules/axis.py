@@ -56,7 +56,7 @@ def axis_out_of_range(scatter: ScatterNode) -> Findings:
 
 
 def _check_computed_axis(scatter: ScatterNode) -> Findings:
-    """Report a computed axis whose bounds exclude every dimension of data."""
+    """Report an axis that is computed from inputs and cannot be a dimension of data."""
     bounds, data = scatter.computed_axis, scatter.data_shape
     if bounds is None or data is None or scatter.reach.is_never:
         return

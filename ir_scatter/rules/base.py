@@ -1,4 +1,4 @@
-"""The types of a rule and of its findings, and the decorator that registers a rule."""
+"""The types of a rule and of its findings, and the decorator that turns a check function into a rule."""
 
 import re
 from collections.abc import Callable, Iterator, Set
@@ -16,28 +16,27 @@ from ir_scatter.ops.spec import Role
 
 PAGES = Path(__file__).parent.with_name("docs") / "rules"
 END = "<!-- end -->\n"
-"""Separates the documentation on a rule's page from the example after it."""
+"""The line on a rule's page between the documentation and the example."""
 
 _SECTION = "(Why|Applies to|Runtimes|Example|Fix)"
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One violation of a rule: `validate` adds code, severity, node and place to make a diagnostic.
+    """One violation of a rule; `validate` adds code, severity, node and place to make a diagnostic.
 
     Attributes:
         message: the actual state, then the expected one: "updates is [2], expected [2, 3]".
-        role: the input that is at fault.
+        role: the input at fault.
         port: name of a port without a role: a superfluous input, the output.
         is_tolerated: whether runtimes compute the node as its author intended, so that it is only a warning.
         aspect: the wrong property of the input: "type" or "shape"; "" for its values or its presence.
-        dim: the one wrong dimension of the shape.
+        dim: the wrong dimension, if only one dimension of the shape is wrong.
         part: the faulty part of the node, if that is not the input.
         label: a few words at the caret of the excerpt, "expected 2".
         help: how to fix this finding, more specific than `Rule.fix`.
         fixed_by: the arguments with which `convert` fixes it; None if it cannot.
-        is_refused: whether a runtime refuses the node, so that it is an error even where the rule is a
-            warning.
+        is_refused: whether a runtime refuses the node. It is then an error, even where the rule is a warning.
     """
 
     message: str
@@ -60,7 +59,7 @@ def attribute(name: str) -> Part:
 
 
 def to_opset(opset: str | int) -> str:
-    """Return how to select an opset: 'write version="opset12"' in an IR, the model's opset in ONNX."""
+    """Return the advice to select an opset: 'write version="opset12"' in an IR, the model's opset in ONNX."""
     if isinstance(opset, str):
         return f'write version="{opset}"'
     return f"raise the opset of the model to {opset}"
@@ -85,15 +84,15 @@ class Rule:
 
     Attributes:
         name: "updates-shape-mismatch"; file defects that a reader reports under this name belong to the rule.
-        severity: the table row of an operator may lower an error to a warning.
+        severity: the severity of its findings; the row of an operator may lower an error to a warning.
         check: yields the violations of one scatter node; None if readers find them (`FILE_DEFECTS`).
         text: documentation, from the check's docstring; "" if the rule's page holds it.
-        reads: all facts that the check reads. Nodes with equal facts are checked once, as a group; by default
+        reads: the facts that the check reads. Nodes with equal facts are checked once, as a group; by default
             each node is checked.
         is_legality: whether the specification gives no result for a node that breaks the rule.
         needs_row: whether the check runs only if the opset contains the operator, so that the node has a
             specification (`ScatterNode.spec`).
-        needs_given: whether the check says something only if something is given about inputs.
+        needs_given: whether the check runs only if the user gives conditions on inputs (`--given`).
     """
 
     code: str
@@ -116,7 +115,7 @@ class Rule:
 
     @property
     def fix(self) -> str:
-        """The Fix section of the documentation without a full stop; "" without such a section."""
+        """The Fix section of the documentation without its full stop; "" if there is none."""
         _, heading, fix = self._source.rpartition("Fix: ")
         return " ".join(fix.split()).removesuffix(".") if heading else ""
 
@@ -132,7 +131,7 @@ class Rule:
 
 @cache
 def _page_documentation(code: str) -> str:
-    """Return the documentation on the page `docs/rules/CODE.md`, before its example; "" without a page."""
+    """Return the documentation of a rule from its page `docs/rules/CODE.md`; "" without a page."""
     page = PAGES / f"{code}.md"
     if not page.exists():
         return ""

@@ -8,7 +8,7 @@ from ir_scatter.rules.base import Finding, Findings, Rule, attribute, newest_ver
 
 
 def check_type(scatter: ScatterNode, role: Role) -> Findings:
-    """Report an input whose element type its port does not allow."""
+    """Report an input whose element type is not allowed."""
     operand = scatter.operand(role)
     if operand is None or operand.element_type is None:
         return
@@ -20,7 +20,7 @@ def check_type(scatter: ScatterNode, role: Role) -> Findings:
 
 
 def _help_for_type(scatter: ScatterNode, operand: Operand) -> str:
-    """Return the help for an input of a wrong type: an opset that allows it, else a conversion."""
+    """Return the advice for an input of a wrong type: an opset that allows the type, else a conversion."""
     name, type = operand.port.name, operand.element_type
     for spec in scatter.lookup.family:
         port = spec.port(operand.port.role)

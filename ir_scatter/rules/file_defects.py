@@ -1,6 +1,6 @@
 """Rules about the file itself, such as broken edges.
 
-Readers report these defects; `docs/rules` documents them.
+Readers find these defects; the pages in `docs/rules` document them.
 """
 
 from ir_scatter.core.diagnostics import Severity

@@ -1,4 +1,4 @@
-"""Rules about the values of indices and their number."""
+"""Rules about the number of indices and their values."""
 
 from dataclasses import replace
 
@@ -24,7 +24,7 @@ _OF_FAULTS = frozenset(
 
 
 def _constant_note(scatter: ScatterNode, role: Role, bad: BadIndices | None = None) -> tuple[Related, ...]:
-    """Return a note with the constant that an input comes from, and the position of the bad index in it."""
+    """Return a note about the constant that an input comes from, with the position of the bad index in it."""
     operand = scatter.operand(role)
     constant = scatter.facts.origin(operand.value) if operand else None
     if operand is None or constant is None:
@@ -52,9 +52,10 @@ def _bad_indices(scatter: ScatterNode, bad: BadIndices, expected: str, help: str
 
 
 def _check_computed(scatter: ScatterNode, *, is_negative: bool) -> Findings:
-    """Report computed indices that are out of range, or illegally negative, for every possible input.
+    """Report computed indices that are out of range for every possible input.
 
-    An error if the node always runs and its indices are never empty; otherwise a warning.
+    With `is_negative`, report instead those that are negative where that is illegal. It is a warning if the
+    node may not run, or if its indices may be empty.
     """
     outside, indices = scatter.computed_outside, scatter.indices
     if outside is None or indices is None or outside.is_negative is not is_negative:
@@ -78,8 +79,24 @@ def _check_computed(scatter: ScatterNode, *, is_negative: bool) -> Findings:
     yield Finding(message, role=Role.INDICES, related=related, label=expected, is_tolerated=bool(condition))
 
 
+def _check_repeated(scatter: ScatterNode) -> Findings:
+    """Report computed indices that repeat a target for every input; too many of them are another finding."""
+    why = scatter.certainly_repeats
+    if not why or scatter.computed_outside is not None or scatter.reach.is_never:
+        return
+    if index_excess(scatter) is not None or scatter.has_equal_updates:
+        return
+    assert scatter.indices is not None
+    condition = f", if {scatter.reach.when}" if scatter.reach.when else ""
+    message = (
+        f"{scatter.indices.port.name} repeat a target for every input: {why}{condition}, expected different "
+        "targets: with reduction none the order is undefined"
+    )
+    yield Finding(message, role=Role.INDICES, label="a target twice")
+
+
 def _in_terms_of_size(scatter: ScatterNode, offsets: Interval, limit: Relative) -> tuple[str, str]:
-    """Return (actual, expected) in words for indices relative to a dynamic size n.
+    """Return (actual, expected) as texts for indices that are bounded by a dynamic size n.
 
     Example: ("n to n + 2", "expected 0 to n - 1").
     """
@@ -120,15 +137,15 @@ def index_out_of_range(scatter: ScatterNode) -> Findings:
     if bad is not None:
         size = bad.size or 0
         low = -size if scatter.wraps else 0
-        expected = f"{low} to {size - 1}" if size else "none: the dimension is empty"
+        expected = f"{low} to {size - 1}" if size else "no index: the dimension is empty"
         yield _bad_indices(scatter, bad, f"expected {expected}", _help_for_range(scatter, bad, low))
     yield from _check_computed(scatter, is_negative=False)
 
 
 def _help_for_range(scatter: ScatterNode, bad: BadIndices, low: int) -> str:
-    """Return the help for an index out of range, by its likely cause.
+    """Return the advice for an index out of range, by its likely cause.
 
-    Causes are: counted from 1, one past the end, a padding value.
+    Likely causes are indices that count from 1, an index one past the end, and a padding value.
     """
     array, size = scatter.index_array, bad.size or 0
     if not size or array is None or not bad.position:
@@ -184,39 +201,39 @@ _OF_PROOFS = frozenset(
         Fact.INDEX_FAULTS, Fact.INDICES, Fact.PRODUCERS, Fact.NAMES,
     }
 )  # fmt: skip
-"""What proofs about indices read: all that is upstream of the node."""
+"""The facts that proofs about indices read: everything upstream of the node."""
 
 
 @Rule("SCT310", "index-may-be-out-of-range", reads=_OF_PROOFS, needs_given=True, is_legality=False)
 def index_may_be_out_of_range(scatter: ScatterNode) -> Findings:
-    """Index may be out of range: what is given about inputs admits a value for which data has no position.
+    """Index may be out of range for inputs that satisfy the conditions given for them.
 
     Why: the model is legal, but not for every input that its caller may pass: runtimes then refuse the run,
     write outside of the tensor, or skip the update.
-    Applies to: every operator whose indices are computed from inputs, if something is given about these
-    (`--given "position in 0..31"`). Without it nothing is reported: `ir-scatter contract` says what inputs
-    must satisfy.
+    Applies to: every operator whose indices are computed from inputs, if conditions on these are given
+    (`--given "position in 0..31"`). Without them nothing is reported: `ir-scatter contract` shows the
+    conditions that inputs must satisfy.
     Runtimes: see SCT302.
     Example: indices are a position from 0 to 16, and the cache has 16 positions.
-    Fix: keep to a range that fits, and check it before each run (`ir-scatter contract --format python`).
+    Fix: give a narrower range, and check inputs before each run (`ir-scatter contract --format python`).
     """
     if scatter.has_constant_indices or not scatter.facts.given:
         return
-    breach = breach_of_range(scatter)
+    breach, is_certain = breach_of_range(scatter)
     if breach:
         given = ", ".join(scatter.facts.given)
         message = f"indices of {scatter.node.scope} {breach}, for {given}"
-        yield Finding(message, role=Role.INDICES, is_tolerated=not breach.startswith("reach"))
+        yield Finding(message, role=Role.INDICES, is_tolerated=not is_certain)
 
 
-@Rule("SCT304", "repeated-targets", Severity.WARNING, reads=_OF_FAULTS)
+@Rule("SCT304", "repeated-targets", Severity.WARNING, reads=_OF_FAULTS | {Fact.CONSTANCY})
 def repeated_targets(scatter: ScatterNode) -> Findings:
-    """Duplicate indices: constant indices target an element more than once, and there is no reduction.
+    """Duplicate indices: an element is targeted more than once, for every input, and there is no reduction.
 
     Why: the specification does not define the order of writes, so the result may change from run to run and
     from device to device.
-    Applies to: every operator with reduction none, unless all updates of a target are proven equal, as in
-    a fill.
+    Applies to: every operator with reduction none, if indices are constant, or copies of fewer ones, unless
+    all updates of a target are proven equal, as in a fill.
     Runtimes: OpenVINO's CPU plugin gives different results from run to run for ScatterUpdate and
     ScatterNDUpdate; for ScatterElementsUpdate the last update won in all measurements.
     Example: indices [3, 1, 3] of ScatterUpdate.
@@ -224,13 +241,14 @@ def repeated_targets(scatter: ScatterNode) -> Findings:
     """
     if scatter.reduction is not Reduction.NONE or scatter.out_of_range is not None:
         return
+    yield from _check_repeated(scatter)
     repeats = scatter.repeats
     if repeats is None or scatter.has_equal_updates:
         return
     noun = "tuples" if scatter.spec.layout is Layout.TUPLES else "indices"
     message = (
         f"{repeats.count} of {repeats.total} {noun} repeat a target, first at {list(repeats.first)} that of "
-        f"{list(repeats.earlier)}, expected different ones: with reduction none the order is undefined"
+        f"{list(repeats.earlier)}, expected different targets: with reduction none the order is undefined"
     )
     help = (
         "" if scatter.spec.reductions else "remove the repetition: probably only the last update is intended"
@@ -301,7 +319,7 @@ def indices_not_checked(scatter: ScatterNode) -> Findings:
     is_legality=False,
 )  # fmt: skip
 def sum_looks_lost(scatter: ScatterNode) -> Findings:
-    """A sum may be lost: a scatter into zeros without a reduction whose input indices may repeat.
+    """A sum may be intended: without a reduction, repeated input indices overwrite each other in zeros.
 
     Why: a scatter into zeros often stands for a sum of updates by index, as `tf.scatter_nd` computes it. Here
     the updates of a target overwrite each other.

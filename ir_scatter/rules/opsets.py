@@ -53,11 +53,11 @@ def not_in_opset(scatter: ScatterNode) -> Findings:
     if scatter.lookup.spec is None and scatter.lookup.is_known_opset:
         opset = scatter.node.opset if isinstance(scatter.node.opset, str) else f"opset {scatter.node.opset}"
         message = f"{scatter.lookup.type} is not in {opset}, expected {scatter.lookup.show_opsets()}"
-        yield Finding(message, part=_OPSET, help=to_opset(_nearest(scatter)))
+        yield Finding(message, part=_OPSET, help=to_opset(_suggested_opset(scatter)))
 
 
-def _nearest(scatter: ScatterNode) -> str | int:
-    """Return the opset to suggest: the newest or oldest one that has the operator and its attributes."""
+def _suggested_opset(scatter: ScatterNode) -> str | int:
+    """Return the opset to suggest: the nearest one with the operator and the attributes of the node."""
     family = scatter.lookup.family
     complete = [spec for spec in family if all(map(spec.attribute, scatter.node.attributes))]
     opsets = [opset for spec in complete or family for opset in spec.opsets]
@@ -80,8 +80,8 @@ def unknown_opset(scatter: ScatterNode) -> Findings:
         opset = scatter.node.opset
         actual = "missing" if opset is None else f"{opset!r}"
         message = f"the opset of {scatter.lookup.type} is {actual}, expected {scatter.lookup.show_opsets()}"
-        help = to_opset(_nearest(scatter))
-        if opset is None and not isinstance(_nearest(scatter), str):
+        help = to_opset(_suggested_opset(scatter))
+        if opset is None and not isinstance(_suggested_opset(scatter), str):
             help = f"import {scatter.lookup.show_opsets()} of the default domain"
         yield Finding(message, part=_OPSET, help=help)
 

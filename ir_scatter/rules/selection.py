@@ -1,4 +1,4 @@
-"""Selection of rules and known defects by name, code or code prefix."""
+"""Translates a user's selection of rules and known defects to code prefixes."""
 
 from collections.abc import Iterable
 
@@ -8,11 +8,11 @@ from ir_scatter.rules import all_rules, by_code, by_name
 
 
 def code_prefixes(texts: str | Iterable[str]) -> tuple[str, ...]:
-    """Return the code prefixes that a user's selection stands for; upper and lower case are equal.
+    """Return the code prefixes that a user selects; upper and lower case are equal.
 
     Args:
         texts: code prefixes, codes or names: "SCT3", "SCT203", "index-out-of-range", "DEV1" for known defects
-            of devices; a text may list several, separated by commas.
+            of devices. A text may list several, separated by commas.
 
     Raises:
         UsageError: a word matches no rule and no known defect.

@@ -62,9 +62,10 @@ def updates_shape_mismatch(scatter: ScatterNode) -> Findings:
 
 
 def _help_for_size_1(scatter: ScatterNode, updates: Shape, expected: list[Shape]) -> str:
-    """Return the help text if updates are too long only where constant indices have size 1, else "".
+    """Return the advice if constant indices were exported for a batch of 1, else "".
 
-    Such indices were exported for a batch of 1. Slicing updates would lose all samples but the first.
+    Updates are then too long only where indices have size 1. Slicing them would lose all samples but the
+    first.
     """
     target = expected[0] if len(expected) == 1 else None
     if not is_static(updates) or not is_static(target) or len(updates) != len(target):
@@ -85,7 +86,7 @@ def _help_for_size_1(scatter: ScatterNode, updates: Shape, expected: list[Shape]
 
 
 def _help_for_shape(name: str, shape: Shape, expected: Shape) -> str:
-    """Return the help text to give an input the expected shape; the caller replaces {} by that shape."""
+    """Return the advice to give an input the expected shape, with {} in place of that shape."""
     pairs = [*zip(shape or (), expected or (), strict=False)]
     count = element_count(expected)
     if count is not None and count == element_count(shape):

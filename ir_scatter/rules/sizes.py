@@ -1,4 +1,4 @@
-"""Rules about the only possible or least size of dynamic dimensions."""
+"""Rules about dynamic dimensions that have only one legal size, or a least one."""
 
 from dataclasses import replace
 

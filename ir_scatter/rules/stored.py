@@ -1,4 +1,4 @@
-"""Rules about stored shapes and types that differ from the computed ones."""
+"""Rules about shapes and types in the file that differ from the computed ones."""
 
 from dataclasses import replace
 

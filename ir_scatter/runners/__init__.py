@@ -1,7 +1,8 @@
-"""Runtimes that execute models or parts of them: a folder for each, always in a child process.
+"""Runtimes that execute models, each in its own folder here and in a child process.
 
-A folder has a module `runner` with `FAMILIES`; they are found by scanning. All facts about a runtime are
-attributes of its `Runner` and `Family`: no module outside of this folder contains the name of a runtime.
+A runner is a runtime on one device, such as "openvino:CPU". Each folder has a module `runner` with
+`FAMILIES`, which `_families` finds by scanning. All facts about a runtime are attributes of its `Runner`
+and `Family`: no module outside of this folder contains the name of a runtime.
 """
 
 from functools import cache
@@ -16,7 +17,7 @@ _RUNNERS: "dict[str, Runner]" = {}
 
 
 class Directory(Protocol):
-    """Resolves names of runners: to those of this machine (`HERE`), or to those of a fleet of machines."""
+    """Finds runners by name, on this machine (`HERE`) or in a fleet of machines."""
 
     def find(self, name: str, also: "Sequence[str]" = ()) -> "Runner": ...
 
@@ -34,21 +35,23 @@ class _ThisMachine:
 HERE: Directory = _ThisMachine()
 
 
-_MEANT = {
+_SUGGESTIONS = {
     **dict.fromkeys(("ort", "onnx", "onnx-runtime", "cuda", "cpuexecutionprovider"), "onnxruntime"),
     **dict.fromkeys(("ov", "openvino", "intel", "x86"), "CPU"),
     **dict.fromkeys(("igpu", "dgpu", "arc", "xpu"), "GPU"),
     **dict.fromkeys(("np", "python", "reference"), "onnx-reference"),
 }
-"""Other usual words for runtimes and devices, with the runner that is probably meant."""
+"""Common other names of runtimes and devices, with the runner to suggest."""
 
 
 def find(name: str, also: "Sequence[str]" = ()) -> "Runner":
-    """Return the runner with a name on this machine, always the same object, which keeps its process.
+    """Return the runner with a name on this machine.
+
+    Each call returns the same object, which keeps its child process.
 
     Args:
         name: long or short, in any case: "openvino:CPU", "gpu.1", "AUTO:GPU,CPU", "onnxruntime".
-        also: further valid names, which the error message also suggests.
+        also: further valid names to suggest in the error message.
 
     Raises:
         UsageError: there is no runner of this name.
@@ -65,7 +68,7 @@ def find(name: str, also: "Sequence[str]" = ()) -> "Runner":
             f"{name!r} names a runner of another machine, which requires {Parameter('scheduler')}"
         )
     names = [*also, *known()]
-    meant = _MEANT.get(name.strip().lower())
+    meant = _SUGGESTIONS.get(name.strip().lower())
     guess = f" (did you mean {meant}?)" if meant else ""
     guess = guess or did_you_mean(name, [word for long in names for word in (long, short(long))])
     devices = " or ".join(f"{prefix}DEVICE" for prefix in _prefixes())
@@ -85,16 +88,16 @@ def find_or_none(name: str) -> "Runner | None":
 
 
 def known() -> "list[str]":
-    """Return the long names of all runners that this machine lists, whether or not they can run here."""
+    """Return the long names of all listed runners, including those that cannot run on this machine."""
     return [name for family in _families() for name in family.names]
 
 
 def default_runners(format: str | None = None, directory: Directory = HERE) -> "list[str]":
-    """Return the long names of the runners that are used if the caller names none.
+    """Return the long names of the runners to use if the caller names none.
 
     Args:
         format: only runners that read files of this format; None for all.
-        directory: resolves names.
+        directory: finds runners by name.
     """
     named = ((name, directory.find(name)) for name in directory.known())
     return [
@@ -103,7 +106,7 @@ def default_runners(format: str | None = None, directory: Directory = HERE) -> "
 
 
 def short(name: str) -> str:
-    """Return the name of a runner as users write it: "openvino:CPU" -> "CPU"."""
+    """Return the short name of a runner: "openvino:CPU" -> "CPU"."""
     for prefix in _prefixes():
         name = name.removeprefix(prefix)
     return name
@@ -112,7 +115,7 @@ def short(name: str) -> str:
 def original(name: str) -> str:
     """Return the long name of the runner that the named runner emulates.
 
-    Its own long name if it emulates none.
+    A runner that emulates none returns its own long name.
     """
     runner = find_or_none(name)
     return name if runner is None else runner.emulates or name
@@ -124,12 +127,12 @@ def emulator(name: str) -> str:
 
 
 def packages() -> "list[str]":
-    """Return the packages of the runtimes that are used if the caller names none."""
+    """Return the packages of the runtimes to use if the caller names none."""
     return list(dict.fromkeys(runner.package for runner in _listed() if runner.is_default))
 
 
 def survey() -> "list[Availability]":
-    """Return the availability of every listed runner on this machine, each tried in its own process."""
+    """Return the availability of every listed runner on this machine, each tested in its own process."""
     from concurrent.futures import ThreadPoolExecutor
 
     def availability(name: str) -> "Availability":
@@ -143,13 +146,12 @@ def survey() -> "list[Availability]":
 
 
 def _listed() -> "list[Runner]":
-    """Return the runners of this machine that are listed."""
     runners = (find_or_none(name) for family in _families() for name in family.names)
     return [runner for runner in runners if runner is not None]
 
 
 def _prefixes() -> "list[str]":
-    """Return the beginnings of long names that users may leave out."""
+    """Return the prefixes of long names that users may omit: "openvino:"."""
     return list(dict.fromkeys(family.prefix for family in _families() if family.prefix))
 
 

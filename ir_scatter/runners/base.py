@@ -1,4 +1,8 @@
-"""Runners of whole models: the base class, its requests and its results."""
+"""Runners of whole models: the base class `Runner`, its requests and its results.
+
+A feed is one set of model inputs: arrays by name. A tap is a request for the inputs and the output of one
+node. A status tells how a run ended.
+"""
 
 import os
 import re
@@ -33,17 +37,15 @@ if TYPE_CHECKING:
     from ir_scatter.defects.base import Stage
 
 MODEL_PRECISION = "model"
-"""The precision reported for a runtime that always computes in the types of the model."""
+"""The precision reported for a runtime that always computes in the element types of the model."""
 
 PROGRESS_BYTES = 4
-"""Size in bytes of the number of the current feed, in a file that survives a crash of the process.
-
-A feed is one set of model inputs: arrays by name.
-"""
+"""Size in bytes of the number of the current feed, in a file that survives a crash of the process."""
 _LOADING = (1 << 8 * PROGRESS_BYTES) - 1
+"""The content of this file while the model is loaded, before the first feed."""
 
 OTHER_FORMAT = "format"
-"""The reason of an `Outcome` if the runtime cannot read files of the model's format at all."""
+"""The reason of an `Outcome` if the runtime cannot read the format of the model file."""
 
 
 ISSUE_FORM: Mapping[str, str] = MappingProxyType(
@@ -58,8 +60,7 @@ ISSUE_FORM: Mapping[str, str] = MappingProxyType(
         "Is it a regression": "regression",
     }
 )
-"""The default form of a bug report, heading -> part of the report, for projects without an issue form; see
-`Runner.issue_form`."""
+"""The default form of a bug report, heading -> part of the report; see `Runner.issue_form`."""
 
 _RELEASE = re.compile(r"@\d[\w.]*")
 _NUMBER = re.compile(r"(?<=[A-Z])\.\w+$")
@@ -71,11 +72,11 @@ def plain_name(runner: str) -> str:
 
 
 class Status(StrEnum):
-    """How a run ended; each status is a result, not an error of this library."""
+    """The status of a run; each is a result, not an error of this library."""
 
     OK = "ok"
     REFUSED = "refused"
-    """The runtime rejects the model or these inputs with a message."""
+    """The runtime rejects the model or the feed with a message."""
     UNSUPPORTED = "unsupported"
     """The runtime does not support an operator, an opset, a format or an element type of the model."""
     UNAVAILABLE = "unavailable"
@@ -83,21 +84,21 @@ class Status(StrEnum):
     CRASHED = "crashed"
     TIMEOUT = "timeout"
     INPUTS_DO_NOT_FIT = "inputs-do-not-fit"
-    """The runner accepts the model but fails on generated inputs, as does every runner that accepts the
-    model."""
+    """All runners that accept the model fail on generated inputs, so that the inputs are the likely cause."""
 
 
 class Tap(NamedTuple):
-    """A node whose inputs and first output a run should return.
+    """A request to return the inputs and the first output of one node.
 
     Attributes:
         scope: the path to the node as `validate` prints it, "branch:then_body/scatter".
-        output: the name of its first output's tensor, by which ONNX knows a node; "" in an IR.
+        output: in ONNX the name of the node's first output, which identifies the node; "" in an IR.
         types: in ONNX the element types of the inputs, then of the output; "" if unknown.
         shapes: in ONNX the shapes of these; None if unknown.
-        callers: for a node of a function, the paths to the nodes that call the function: only these calls are
-            returned, as attributes may depend on the call.
-        outputs_only: whether no inputs are wanted; then the node may be of any operator.
+        callers: for a node of a function, the paths of the calls to return; () for all. Attributes of the
+            node may differ between calls.
+        outputs_only: whether to return no inputs. Then the node may have any operator, otherwise only a
+            scatter operator.
     """
 
     scope: str
@@ -109,10 +110,7 @@ class Tap(NamedTuple):
 
 
 def tap_of(node: Node, format: str) -> Tap:
-    """Return the tap for a node: the request to return its inputs and output.
-
-    `format` is that of the model.
-    """
+    """Return the tap for a node of a model of a format."""
     if format == IR or not node.outputs:  # in an IR the name of a node suffices: it is unique
         return Tap(node.scope)
     values = [*(input.value for input in node.inputs), node.outputs[0]]
@@ -127,7 +125,7 @@ def tap_of(node: Node, format: str) -> Tap:
 
 
 class RunRequest(NamedTuple):
-    """One request to run a model; see `Runner.run`."""
+    """A request to the child process to run a model; see `Runner.run`."""
 
     model: str
     device: str = ""
@@ -142,22 +140,22 @@ class RunRequest(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Execution:
-    """One computation of a tapped node.
+    """One computation of a tapped node: its inputs and its first output.
 
-    Its input arrays (None for an omitted input), and its first output.
+    An omitted optional input is None.
     """
 
     place: tuple[int, ...]
-    """The number of the iteration in each loop around the node, the outermost first."""
+    """The number of the iteration in each loop around the node, outermost loop first."""
     inputs: "tuple[Array | None, ...]"
     output: "Array"
     caller: str = ""
-    """For a node of a function, the path to the node that called the function."""
+    """For a node of a function, the path of the node that called the function."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tapped:
-    """The results for one tapped node: each computation of it during a run, or why there are none."""
+    """The result of one tap: all computations of the node during a run, or the reason why there are none."""
 
     tap: Tap
     executions: tuple[Execution, ...] = ()
@@ -173,30 +171,31 @@ class NodeFacts:
     originals: tuple[str, ...]
     """The names of the model's nodes that this runtime node replaces."""
     kind: str
-    """Its type in the runtime, such as "ScatterUpdate" or "Reorder"."""
+    """The type in the runtime, such as "ScatterUpdate" or "Reorder"."""
     kernel: str
     """The name of the implementation, such as "jit_avx512_I32"."""
     precision: str
-    """The element type that the kernel computes in."""
+    """The element type in which the kernel computes."""
     outputs: tuple[str, ...]
     microseconds: float | None
-    """The execution time; None if it was not measured or the node did not run."""
+    """The execution time in microseconds; None if it was not measured or the node did not run."""
 
 
 @record(eq=False, is_brief=True)
 class Outcome:
-    """How a run ended.
+    """The result of running a model.
 
     Attributes:
         message: the message of the runtime, shortened; "" if there is none.
-        runs: the outputs by name, once for each repetition.
-        tapped: one for each requested tap (node whose inputs and output are returned), in order.
-        seconds: time of reading, compiling and the first run, in the runtime's process.
+        runs: the outputs by name, one mapping for each repetition.
+        tapped: one result for each requested tap, in order.
+        seconds: time for reading, compiling and the first run, in the child process.
         precision: as requested, "f32"; "model" if the runtime always computes in the model's types.
         reason: `OTHER_FORMAT` or None.
-        implicit: whether the user did not name the runner.
-        at_inference: whether it accepted the model, and failed on its inputs; of NumPy also in part.
-        not_computed: the outputs of the model that NumPy does not compute, if it computes others.
+        implicit: whether the runner is a default, not named by the user.
+        at_inference: whether the runtime accepted the model and failed during inference; for NumPy also if
+            only some nodes failed.
+        not_computed: the outputs that NumPy could not compute, if it computed others.
     """
 
     runner: str
@@ -216,12 +215,12 @@ class Outcome:
 
     @property
     def outputs(self) -> "Mapping[str, Array]":
-        """Return the outputs of the first run by name; empty if there was none."""
+        """The outputs of the first run by name; empty if there was none."""
         return self.runs[0] if self.runs else {}
 
 
 class Streamed(NamedTuple):
-    """The result for one of many feeds: the outputs in the model's order, or why there are none."""
+    """The result for one of many feeds: status, outputs in the model's order, and error message."""
 
     status: Status
     outputs: "Sequence[Array]" = ()
@@ -230,7 +229,7 @@ class Streamed(NamedTuple):
 
 @record()
 class Availability:
-    """Whether a runner can run on this machine, what is missing if not, and a description of its device."""
+    """Whether a runner can run on this machine, with the reason if not, and a description of its device."""
 
     runner: str
     is_available: bool
@@ -238,13 +237,13 @@ class Availability:
     remedy: str = ""
     full_name: str = ""
     capabilities: tuple[str, ...] = ()
-    """The capabilities that the device reports, "FP32", "BF16"."""
+    """Capabilities that the device reports, such as "FP32" and "BF16"."""
     default_precision: str = ""
     remarks: tuple[str, ...] = ()
-    """Facts that readers need to judge its results."""
+    """Facts that readers need to judge results of the runner."""
     versions: Mapping[str, str] = field(default_factory=dict)
     driver: str = ""
-    """The build of the plugin and the driver of the device, for bug reports."""
+    """Build of the plugin and version of the device's driver, for bug reports."""
 
     @property
     def why_not(self) -> str:
@@ -253,11 +252,12 @@ class Availability:
 
 
 class Optimizations(NamedTuple):
-    """The nodes that a runtime removes from a model, and the stage (reading, compiling ...) from which on.
+    """Nodes that a runtime removes from a model, and at which stage (reading, compiling ...).
 
     Attributes:
-        dropped: the stage at which nodes are removed, by their only use.
-        skipped_loops: the stage for the body of a Loop whose stored condition is false; None if it runs.
+        dropped: the stage at which a node is removed, by the kind of its only use.
+        skipped_loops: the stage at which the body of a Loop with a constant false condition is removed; None
+            if the runtime keeps the body.
     """
 
     dropped: "Mapping[UseKind, Stage]" = MappingProxyType({})
@@ -272,25 +272,26 @@ class Runner:
 
     Attributes:
         name: the long name, "openvino:CPU".
-        module: the child's module; its function `handlers` (see `core.process`) returns at least "run" and
-            "describe".
-        packages: the distributions that the runner needs, the runtime first; `install` is the command that
-            installs them.
+        module: the module that the child process imports. Its function `handlers` (see `core.process`)
+            returns at least "run" and "describe".
+        packages: names of the distributions that the runner needs, the runtime first. `install` is the
+            command that installs them.
         device: the device, for runtimes with several.
         declines: the end of the runtime's message if it has no implementation for an operator, which does not
             count as a refusal.
-        is_default: whether it is used if the caller names no runners; False if it emulates another device, or
-            if users do not deploy models on it.
+        is_default: whether the runner is used if the caller names none. False for an emulator, and for
+            runners that users do not deploy models on.
         emulates: the long name of the device that it emulates; "" if it emulates none.
-        leaves_to: the long name of a runner that computes the nodes that this one, which only folds, leaves.
-        folded_by: the long name of the runner that computes nodes with constant inputs before this one sees
-            them, its own name for that runner itself; "" if every node is computed here.
+        leaves_to: for a runner that only folds constants, the long name of the runner that computes the
+            remaining nodes.
+        folded_by: the long name of the runner that computes nodes with constant inputs beforehand; "" if this
+            runner computes every node itself.
         is_virtual: whether it distributes the work to other devices.
-        approximates: the OpenVINO types of operators whose functions have no specified accuracy there, even
-            if f32 is requested.
-        issue_form: the headings of a bug report to its project, and the part of the report under each:
-            version, platform, system, architecture, device, framework, model, description, steps,
-            regression; any other text stands there itself.
+        approximates: OpenVINO types of operators without a specified accuracy on the device, even if f32 is
+            requested.
+        issue_form: the form of a bug report to the project: headings, and under each the part of the report.
+            Parts are version, platform, system, architecture, device, framework, model, description, steps,
+            regression; any other text is used as is.
     """
 
     name: str
@@ -322,7 +323,7 @@ class Runner:
         return plain_name(self.name)
 
     def optimizations(self) -> Optimizations:
-        """Return which nodes the runtime removes.
+        """Return the nodes that the runtime removes.
 
         A method, so that starting a process does not load the tables.
         """
@@ -334,7 +335,7 @@ class Runner:
 
     @cached_property
     def problem(self) -> str:
-        """Why the runner cannot run here, if that is known without trying; "" if it may run."""
+        """Why the runner cannot run here, as far as known without a test; "" if it may run."""
         missing = [name for name in self.packages if not version_of(name)]
         return f"{', '.join(missing)} is not installed" if missing else ""
 
@@ -344,14 +345,11 @@ class Runner:
         return True
 
     def remedy(self) -> str:
-        """Return the command or packages that install what is missing."""
+        """Return the command or packages that install missing software."""
         return self.install
 
     def remedy_of(self, problem: str) -> str:
-        """Return the command or packages that solve a problem.
-
-        "" if installing does not help, as with memory.
-        """
+        """Return the command or packages that solve a problem; "" for a shortage such as memory."""
         return "" if names_shortage(problem) else self.remedy()
 
     @cached_property
@@ -360,12 +358,12 @@ class Runner:
 
     @cached_property
     def versions(self) -> Mapping[str, str]:
-        """The versions of the packages involved; empty if they are not installed."""
+        """The versions of the packages by name; empty if one is not installed."""
         versions = {name: version_of(name) for name in self.packages}
         return versions if all(versions.values()) else {}
 
     def availability(self) -> Availability:
-        """Run a small model; return whether that works, and why not."""
+        """Run a small model, and return whether that succeeds, with the reason if not."""
         about: dict[str, Any] = {"remarks": self.remarks, "versions": self.versions}
         try:
             description, _ = self.ask("describe", self.device)
@@ -374,7 +372,7 @@ class Runner:
         return Availability(self.name, True, **description, **about)
 
     def another(self) -> Self:
-        """Return a copy of this runner with a child process of its own, to run models in parallel."""
+        """Return a copy of this runner with its own child process, to run models in parallel."""
         runner = copy(self)
         runner.__dict__.pop("child", None)
         return runner
@@ -397,7 +395,7 @@ class Runner:
         timeout: float = QUESTION_TIME_LIMIT,
         keeps_states: bool = False,
     ) -> Outcome:
-        """Run a model, once or, if memory does not allow all taps at once, several times.
+        """Run a model; if memory does not suffice for all taps at once, several times.
 
         Args:
             model_path: the path of the file.
@@ -407,13 +405,13 @@ class Runner:
             repeat: number of runs.
             profile: whether to report how the runtime executes nodes, and their times.
             tap_memory: limit of tapped tensors in memory, in bytes; more are tapped in batches.
-            timeout: in seconds, for each batch.
-            keeps_states: whether each run continues with the states of the previous one; else they are
+            timeout: time limit for each batch, in seconds.
+            keeps_states: whether each run continues with the states of the previous run. Otherwise states are
                 reset.
 
         Returns:
-            How the run ended: "refused" if the runtime rejects a feed. The caller checks whether feeds fit
-                the model as it was read.
+            The outcome, "refused" if the runtime rejects a feed. The caller checks feeds against the model
+            file.
 
         Raises:
             UsageError: there is no such precision.
@@ -432,7 +430,7 @@ class Runner:
                 readable = " and ".join(FORMATS[name].title for name in self.formats)
                 message = f"the file is {FORMATS[format].title}, expected {readable}"
                 return replace(base, status=Status.UNSUPPORTED, message=message, reason=OTHER_FORMAT)
-        feeds = _checked(feeds)
+        feeds = _as_arrays(feeds)
         path, taps, tapped = os.path.abspath(model_path), tuple(taps), list[Tapped]()
         seconds, ends, large = 0.0, list[str](), dict[str, int]()
         while len(tapped) < len(taps) or not ends:
@@ -461,7 +459,7 @@ class Runner:
             tapped += answer.tapped(rest, feeds)
             seconds += answer.seconds
             ends.append(died)
-        remarks = [f"{end}, after other work; a new process completed it" for end in ends if end]
+        remarks = [f"{end}, after other requests; a new process completed this one" for end in ends if end]
         if large:
             limit = f"more than {Parameter('tap_memory')} allows ({tap_memory})"
             remarks.append(
@@ -479,23 +477,23 @@ class Runner:
         threads: int = 0,
         keeps_states: bool = False,
     ) -> list[Streamed]:
-        """Load a model once and run it for each of many feeds of the same names and types.
+        """Load a model once, and run it for each of many feeds with equal names and types.
 
-        If the process crashes, the current feed is run alone in a new process, and those before and after
+        If the process crashes, the current feed is run alone in a new process, and those before and after it
         in others. A damaged process may crash because of an earlier feed, so each crash counts.
 
         Args:
-            model_path: of the file.
-            feeds: for each run one array per input, by name, of the types of the model.
-            timeout: in seconds, for all of them.
-            most_deaths: after this many crashes the remaining feeds are not run ("unavailable"); the feed
-                that was running at the last crash is reported as its cause.
+            model_path: the path of the file.
+            feeds: for each run one array per input, by name, in the element types of the model.
+            timeout: time limit for all feeds together, in seconds.
+            most_deaths: number of crashes after which the remaining feeds are not run ("unavailable"). The
+                feed of the last crash is reported as its cause.
             threads: number of threads, if the runtime has that option; 0 is the runtime's default.
-            keeps_states: whether each feed continues with the states of the previous one; else they are
-                reset.
+            keeps_states: whether each feed continues with the states of the previous one. Otherwise states
+                are reset.
 
         Returns:
-            One answer for each feed, in order; computed in f32 if the runtime has a precision.
+            One result for each feed, in order; computed in f32 if the runtime has a precision.
         """
         request = RunRequest(
             os.path.abspath(model_path), self.device, threads=threads, keeps_states=keeps_states
@@ -541,7 +539,7 @@ class Runner:
     def ask(
         self, name: str, *arguments: Any, limit: float = QUESTION_TIME_LIMIT, again: bool = True
     ) -> tuple[Any, str]:
-        """Call a handler in the process and return its result; see `Child.ask`."""
+        """Call a handler in the child process and return its result; see `Child.ask`."""
         if self.problem:
             raise Failure("unavailable", self.problem)
         return self.child.ask(name, *arguments, limit=limit, again=again)
@@ -553,13 +551,13 @@ class Runner:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Runners of one kind; some are listed, and others are made when they are named.
+    """A group of runners: some are listed, others are created when a user names them.
 
     Attributes:
-        names: the long names that are listed.
-        make: returns the runner of a long name, or None if the name belongs to another family.
+        names: the long names of listed runners.
+        make: returns the runner with a long name, or None if the name belongs to another family.
         order: position of the family in lists, ascending.
-        prefix: the beginning of its long names that users may leave out.
+        prefix: prefix of its long names that users may omit.
     """
 
     names: tuple[str, ...]
@@ -569,18 +567,18 @@ class Family:
 
     @classmethod
     def of_one(cls, name: str, make: Callable[[], Runner], order: int) -> "Family":
-        """Return the family of one listed runner."""
+        """Return a family with a single runner, which is listed."""
         return cls((name,), lambda long: make() if long == name else None, order)
 
 
-def _checked(feeds: "Mapping[str, Array]") -> "dict[str, Array]":
-    """Return the feeds (model inputs by name) as arrays; raise BadFeed for types that no model has."""
+def _as_arrays(feeds: "Mapping[str, Array]") -> "dict[str, Array]":
+    """Return a feed with all values as arrays; raises BadFeed for element types that no model has."""
     import numpy as np
 
     arrays = {}
     for name, feed in feeds.items():
         array = np.asarray(feed)
         if array.dtype.kind == "S" or from_dtype(array.dtype) is None:
-            raise BadFeed(f"{name} is {array.dtype.name}, which no model has")
+            raise BadFeed(f"{name} is {array.dtype.name}, expected an element type of ONNX or OpenVINO")
         arrays[name] = array.astype(object) if array.dtype.kind in "UT" else array
     return arrays

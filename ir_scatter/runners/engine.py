@@ -1,8 +1,10 @@
-"""Runs a model in the process of its runtime, and returns the inputs and outputs of requested nodes (taps).
+"""Runs a model inside the runtime's child process, and returns the inputs and outputs of tapped nodes.
 
-As many nodes are tapped at once as the runtime and memory allow. A tapped value is a pair: the key of an
-array, and the number of loops around the node, each of which has stacked the value on one leading dimension;
-or the name of a feed (model input) and None.
+A tap is a request for the inputs and the output of one node (`runners.base.Tap`); a feed is a set of model
+inputs. As many nodes are tapped at once as the runtime and memory allow.
+
+A tapped value (`Value`) is (key of an array, number of loops around the node) or (name of a feed, None).
+Each loop adds a leading dimension to the array, with one entry for each iteration.
 """
 
 from abc import ABC, abstractmethod
@@ -35,24 +37,22 @@ from ir_scatter.runners.base import (
 )
 
 _REFUSALS = 3
-"""After this many feeds are refused with the same message, the other feeds are not tried."""
+"""Number of feeds that are refused with equal messages before the other feeds are skipped."""
 
-HELD = 3
-"""Copies of an output in memory at the same time: in the runtime, as its output array, and the copy to be
-sent.
-"""
+COPIES = 3
+"""Copies of an output in memory at once: the runtime's, the output array, and the copy to be sent."""
 
 _MODELS = 3
-"""Number of loaded models that a runtime keeps: two that are compared, and the one before."""
+"""Number of loaded models to keep: two that are compared, and the previous one."""
 
-INSIDE = "it is inside a body"
-"""The problem of a tapped node in a body that was left out because the runtime refuses outputs of bodies."""
+IN_BODY = "it is inside a body"
+"""The problem of a tap inside a body, if the runtime refuses outputs from bodies."""
 
 Value: TypeAlias = tuple[str, int | None]
 
 
 class TapRun(NamedTuple):
-    """Where the inputs and the output of one tapped node are among the outputs of the tapped model.
+    """Where a node's inputs and output are found among the outputs of the tapped model.
 
     A node of a function has one record for each call.
     """
@@ -60,13 +60,13 @@ class TapRun(NamedTuple):
     inputs: Sequence[Value | None]
     output: Value
     markers: Sequence[Value] = ()
-    """Values that are 1 if a branch around the node was taken, each with the number of loops around that
+    """Values that are 1 if a branch around the node was executed, each with the number of loops around the
     branch.
     """
     counts: Sequence[Value] = ()
-    """The number of iterations of each loop around the node, the outermost first, each with the number of
-    loops around it. Stacked values beyond that were never computed. Empty if the runtime stacks computed
-    values only.
+    """Number of iterations of each loop around the node, outermost first, as values of the loop itself.
+
+    Later entries of stacked values were not computed. Empty if the runtime stacks only computed entries.
     """
     caller: str = ""
 
@@ -89,7 +89,7 @@ class TapRun(NamedTuple):
 
 
 class TappedSize(NamedTuple):
-    """What is known of the size of a tapped value: type, shape, and how many loops stack it."""
+    """The known size of a tapped value: element type, shape, and number of loops that stack it."""
 
     type: str = ""
     shape: tuple[int, ...] | None = None
@@ -101,11 +101,11 @@ class Loaded:
     """A model that a runtime has loaded, with additional outputs for tapped nodes.
 
     Attributes:
-        taps: for each tapped node the places of its values, or why there are none.
+        taps: for each tap the places of its values, or the reason why there are none.
         sizes: sizes of the additional outputs, by key.
         constants: arrays of constants that need no output, by key.
-        sessions: the loaded sessions, by their options.
-        shapes: shapes of values, by the shapes of feeds; None if they cannot be inferred.
+        sessions: compiled models, by their options.
+        shapes: inferred shapes of additional outputs, by shapes of the feed; None if inference fails.
     """
 
     model: Any
@@ -117,19 +117,19 @@ class Loaded:
 
 
 class RunAnswer(NamedTuple):
-    """The outputs of a run, and which tapped values they contain."""
+    """The outputs of a run, and the places of tapped values among them."""
 
     runs: list[dict[str, Array]]
     seconds: float
     taps: "list[list[TapRun] | str]"
-    """For each of the first taps where its values are, or why there are none."""
+    """For each of the first taps the places of its values, or the reason why there are none."""
     arrays: dict[str, Array]
     too_large: int = 0
-    """Bytes of the tapped values, if they exceed the limit; 0 otherwise."""
+    """Bytes of the tapped values if they exceed the limit; otherwise 0."""
     facts: tuple[NodeFacts, ...] = ()
 
     def tapped(self, taps: Sequence[Tap], feeds: Mapping[str, Array]) -> Iterator[Tapped]:
-        """Yield the executions of the tapped nodes, for all requested taps or only the first ones."""
+        """Yield the results of the taps, all or only the first ones."""
         for tap, places in zip(taps, self.taps, strict=False):
             if isinstance(places, str):
                 yield Tapped(tap, problem=places)
@@ -140,7 +140,7 @@ class RunAnswer(NamedTuple):
 
 @contextmanager
 def as_failures(failure: Callable[[Exception], Failure], *, at_inference: bool = False) -> Iterator[None]:
-    """Convert exceptions of a runtime in this block to failures; `at_inference` is noted in them."""
+    """Convert exceptions in this block to failures. `at_inference` marks a failure during inference."""
     try:
         yield
     except Failure:
@@ -152,17 +152,17 @@ def as_failures(failure: Callable[[Exception], Failure], *, at_inference: bool =
 
 
 class Engine(ABC):
-    """One model with its feeds in a runtime; each runtime has a subclass."""
+    """A model and a feed inside a runtime; each runtime has a subclass."""
 
     fed: tuple[str, ...] = ()
-    """The names of the feeds (model inputs), in the order that `add_taps` expects."""
+    """The names of the feed's arrays, in the order that `add_taps` expects."""
     names: Sequence[str]
     """The names of the model's outputs."""
-    begins_anew = True
-    """Whether states are reset before the next inference."""
+    resets_states = True
+    """Whether to reset states before the next inference."""
 
     def __init__(self, request: RunRequest, feeds: Mapping[str, Array]) -> None:
-        """Read the model; subclasses check the feeds against the model's inputs."""
+        """Read the model. Subclasses check the feed against the model's inputs."""
         self.request = request
         self.feeds = feeds
         path = Path(request.model)
@@ -170,29 +170,29 @@ class Engine(ABC):
         self.loaded = _loaded(type(self), self.file)
 
     def feed(self, feeds: Mapping[str, Array]) -> None:
-        """Replace the feeds by others of the same names and types."""
+        """Replace the feed by another with equal names and types."""
         self.feeds = feeds
 
     @classmethod
     @abstractmethod
     def read(cls, path: str) -> Any:
-        """Return the runtime's model of a file."""
+        """Return the runtime's representation of a model file."""
 
     @classmethod
     @abstractmethod
     def add_taps(cls, path: str, model: Any, taps: Sequence[Tap], fed: Sequence[str], bodies: bool) -> Loaded:
-        """Return a copy of a model with outputs for tapped nodes; with `bodies` also for nodes in bodies."""
+        """Return a copy of a model with outputs for taps; nodes in bodies are included only with `bodies`."""
 
     @abstractmethod
     def shapes(self, tapped: Loaded, keys: Sequence[str]) -> Mapping[str, Sequence[int]] | None:
-        """Return the shapes of values for these feeds; None if they cannot be inferred."""
+        """Return the shapes of additional outputs for the current feed; None if they cannot be inferred."""
 
     @abstractmethod
     def infer(self, loaded: Loaded, keys: Sequence[str]) -> list[Array]:
-        """Run once; return the outputs and the tapped values as arrays that own their memory."""
+        """Run once. Return the outputs and the tapped values, as arrays that own their memory."""
 
     def facts(self) -> tuple[NodeFacts, ...]:
-        """Return how the runtime executes nodes (kernels, times), if it reports that."""
+        """Return how the runtime executes nodes (kernels, times); empty if it does not report that."""
         return ()
 
 
@@ -209,55 +209,57 @@ def _tapped(
 
 
 def run(engine: type[Engine], request: RunRequest, feeds: Mapping[str, Array]) -> RunAnswer:
-    """Run with all taps; if that fails, without taps in bodies; if that fails too, without taps.
+    """Run with all taps. If that fails, run without taps in bodies, then without any taps.
 
-    If memory does not allow all taps, only the first ones are returned.
+    If memory does not suffice for all taps, only the first ones are returned.
     """
     started = perf_counter()
-    made = engine(request, feeds)
+    instance = engine(request, feeds)
     seconds = perf_counter() - started
     problem = ""
     for bodies in (True, False) if request.taps else ():
         try:
-            tapped = _tapped(engine, made.file, request.taps, made.fed, bodies)
-            count, held = _fitting(made, tapped)
+            tapped = _tapped(engine, instance.file, request.taps, instance.fed, bodies)
+            count, held = _count_fitting_taps(instance, tapped)
             if count < len(request.taps):  # not kept for later runs: it has only some of the taps
-                tapped = _tapped.__wrapped__(engine, made.file, request.taps[:count], made.fed, bodies)
-            answer = _run(made, tapped)
+                tapped = _tapped.__wrapped__(
+                    engine, instance.file, request.taps[:count], instance.fed, bodies
+                )
+            answer = _run(instance, tapped)
         except Failure as failure:
             problem = failure.message
             continue
-        reason = f"the model does not run if values of its bodies are outputs: {problem}"
-        taps = [reason if tap == INSIDE else tap for tap in answer.taps]
+        reason = f"the model fails if values in its bodies are added as outputs: {problem}"
+        taps = [reason if tap == IN_BODY else tap for tap in answer.taps]
         if held is None:
-            held = HELD * sum(array.nbytes for array in answer.arrays.values())
+            held = COPIES * sum(array.nbytes for array in answer.arrays.values())
         answer = answer._replace(taps=taps, too_large=held if held > request.tap_memory else 0)
         break
     else:
-        reason = f"the model does not run if inputs of nodes are outputs: {problem}"
-        answer = _run(made, made.loaded)._replace(taps=[reason for _ in request.taps])
-    facts = made.facts() if request.profile else ()
+        reason = f"the model fails if inputs of nodes are added as outputs: {problem}"
+        answer = _run(instance, instance.loaded)._replace(taps=[reason for _ in request.taps])
+    facts = instance.facts() if request.profile else ()
     return answer._replace(seconds=answer.seconds + seconds, facts=facts)
 
 
 def stream(
     engine: type[Engine], request: RunRequest, feeds: Sequence[Mapping[str, Array]], progress: str
 ) -> list[Streamed]:
-    """Run a model once for each feed; the file `progress` holds the number of the current one.
+    """Run a model once for each feed. The file `progress` contains the number of the current feed.
 
-    All feeds have the same names. A refusal concerns one feed only; but if the first feeds are all refused
-    with the same message, all are refused, since each would load the model again.
+    All feeds have equal names. If the first feeds are all refused with the same message, the other feeds are
+    refused without a run, because each would load the model again.
     """
     answers: list[Streamed] = []
     with open(progress, "r+b", buffering=0) as file:
-        made = engine(request, feeds[0])
+        instance = engine(request, feeds[0])
         for number, arrays in enumerate(feeds):
             file.seek(0)
             file.write(number.to_bytes(PROGRESS_BYTES))
             try:
-                made.feed(arrays)
-                answers.append(Streamed(Status.OK, made.infer(made.loaded, ())))
-                made.begins_anew = not request.keeps_states
+                instance.feed(arrays)
+                answers.append(Streamed(Status.OK, instance.infer(instance.loaded, ())))
+                instance.resets_states = not request.keeps_states
             except Failure as failure:
                 answers.append(Streamed(Status(failure.status), message=failure.message))
                 messages = {answer.message for answer in answers}
@@ -267,11 +269,11 @@ def stream(
 
 
 def _run(engine: Engine, loaded: Loaded) -> RunAnswer:
-    keys = sorted(set().union(*map(_keys, loaded.taps)) - loaded.constants.keys())
+    keys = sorted(set().union(*map(_array_keys, loaded.taps)) - loaded.constants.keys())
     started, count = perf_counter(), len(engine.names)
-    engine.begins_anew = True
+    engine.resets_states = True
     outputs = engine.infer(loaded, keys)
-    engine.begins_anew = not engine.request.keeps_states
+    engine.resets_states = not engine.request.keeps_states
     seconds = perf_counter() - started
     arrays = dict(zip(keys, outputs[count:], strict=True)) | loaded.constants
     runs = [outputs[:count], *(engine.infer(loaded, ()) for _ in range(engine.request.repeat - 1))]
@@ -280,8 +282,8 @@ def _run(engine: Engine, loaded: Loaded) -> RunAnswer:
     )
 
 
-def _fitting(engine: Engine, tapped: Loaded) -> tuple[int, int | None]:
-    """Return how many taps fit into memory, at least one, and their size in bytes, if known."""
+def _count_fitting_taps(engine: Engine, tapped: Loaded) -> tuple[int, int | None]:
+    """Return the number of taps that fit into memory, at least one, and their bytes (None if unknown)."""
     sizes = tapped.sizes
     unknown = [key for key, size in sizes.items() if size.shape is None]
     feeds = tuple((name, feed.shape) for name, feed in engine.feeds.items())
@@ -296,9 +298,9 @@ def _fitting(engine: Engine, tapped: Loaded) -> tuple[int, int | None]:
     seen: set[str] = set()
     count = total = held = 0
     for tap in tapped.taps:
-        for key in _keys(tap) & sizes.keys() - seen:
+        for key in _array_keys(tap) & sizes.keys() - seen:
             shape = shapes.get(key) or sizes[key].shape or ()
-            total += HELD * ELEMENT_TYPES[sizes[key].type].byte_size(prod(map(int, shape)))
+            total += COPIES * ELEMENT_TYPES[sizes[key].type].byte_size(prod(map(int, shape)))
             seen.add(key)
         if count and total > engine.request.tap_memory:
             break
@@ -306,29 +308,29 @@ def _fitting(engine: Engine, tapped: Loaded) -> tuple[int, int | None]:
     return count, held
 
 
-def _keys(tap: "Sequence[TapRun] | str") -> set[str]:
-    """Return the keys of the arrays that hold the values of a tap."""
+def _array_keys(tap: "Sequence[TapRun] | str") -> set[str]:
+    """Return the keys of the arrays that contain the values of a tap."""
     runs = () if isinstance(tap, str) else tap
     values = [value for run in runs for value in (*run.inputs, run.output, *run.markers, *run.counts)]
     return {value[0] for value in values if value is not None and value[1] is not None}
 
 
 class ModelInput(NamedTuple):
-    """An input of a model as its runtime describes it: all names, the usual one first."""
+    """An input of a model as its runtime describes it. The first of its names is the usual one."""
 
     names: Sequence[str]
     type: str
-    """Our name of the element type, or the runtime's if we have none."""
+    """Our name of the element type; the runtime's name for unknown types."""
     shape: Shape
     is_optional: bool = False
-    """Whether the input has a default value, so that it need not be fed."""
+    """Whether the input has a default value."""
 
 
 def names_of_feeds(inputs: Sequence[ModelInput], feeds: Mapping[str, Array]) -> tuple[str, ...]:
-    """Return for each input the name of its feed; "" for one that is optional and not fed.
+    """Return the name in the feed for each input; "" for an optional input without a feed.
 
     Raises:
-        Failure: a feed is missing, superfluous, or of the wrong type or shape.
+        Failure: an array is missing, superfluous, or of the wrong type or shape.
     """
     try:
         feed_names = feeds_by_input([(input.names, input.is_optional) for input in inputs], feeds)

@@ -81,6 +81,7 @@ _GUARDED: dict[type, dict[str, tuple[Fact, ...]]] = {
                 "out_of_range",
                 "repeats",
                 "computed_outside",
+                "certainly_repeats",
                 "outside_source",
             ),
             (Fact.INDEX_FAULTS,),

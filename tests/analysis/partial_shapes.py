@@ -24,6 +24,7 @@ class OpenvinoShapes:
     def ask(self, path: str | Path, inputs: Sequence[Sequence[int]] | None = None) -> Shapes | None:
         """Return what a model has with certain shapes of its inputs, None if OpenVINO refuses it."""
         if self._process is None or self._process.poll() is not None:
+            self.close()
             command = [sys.executable, __file__]
             self._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
@@ -38,7 +39,8 @@ class OpenvinoShapes:
 
     def close(self) -> None:
         if self._process is not None:
-            self._process.communicate(timeout=30)
+            with self._process as process:  # closes the pipes also of a process that has crashed
+                process.communicate(timeout=30)
 
 
 def main() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ir_scatter.analysis.constants import Facts
-from ir_scatter.analysis.reachability import BarrierKind, Extent, Folding, Reach, UseKind, reachability_of
+from ir_scatter.analysis.reachability import Extent, Folding, Reach, SkipReason, UseKind, reachability_of
 from ir_scatter.core.model import Model, Node
 from ir_scatter.reading import read
 from tests.models.ir_text import IrText, Output
@@ -72,15 +72,15 @@ def branch(condition: str) -> str:
     ("body", "kind", "extent"),
     [
         (branch("yes"), None, Extent.ALWAYS),
-        (branch("no"), BarrierKind.NOT_TAKEN, Extent.NEVER),
-        (f"n = Identity (no) i = Identity (n) {branch('i')}", BarrierKind.NOT_TAKEN, Extent.NEVER),
-        (branch("flag"), BarrierKind.CHOICE, Extent.MAYBE),
-        (f"i = Not (flag) {branch('i')}", BarrierKind.CHOICE, Extent.MAYBE),
+        (branch("no"), SkipReason.NOT_TAKEN, Extent.NEVER),
+        (f"n = Identity (no) i = Identity (n) {branch('i')}", SkipReason.NOT_TAKEN, Extent.NEVER),
+        (branch("flag"), SkipReason.CHOICE, Extent.MAYBE),
+        (f"i = Not (flag) {branch('i')}", SkipReason.CHOICE, Extent.MAYBE),
     ],
 )
-def test_branches(body: str, kind: BarrierKind | None, extent: Extent, tmp_path: Path) -> None:
+def test_branches(body: str, kind: SkipReason | None, extent: Extent, tmp_path: Path) -> None:
     found = reach_of(main(body, tmp_path, "float[3, 2] x, bool flag"))
-    assert [one.kind for one in found.barriers] == ([] if kind is None else [kind])
+    assert [one.reason for one in found.skippable] == ([] if kind is None else [kind])
     assert found.extent is extent
     assert found.when == ("the branch is taken" if extent is Extent.MAYBE else "")
 
@@ -94,19 +94,19 @@ LOOP = (
 @pytest.mark.parametrize(
     ("trips", "begins", "kind"),
     [
-        ("0", "1", BarrierKind.NO_TRIPS),
-        ("-1", "1", BarrierKind.NO_TRIPS),
-        ("2", "0", BarrierKind.SKIPPED),
+        ("0", "1", SkipReason.NO_TRIPS),
+        ("-1", "1", SkipReason.NO_TRIPS),
+        ("2", "0", SkipReason.SKIPPED),
         ("2", "1", None),
     ],
 )
-def test_constant_loops(trips: str, begins: str, kind: BarrierKind | None, tmp_path: Path) -> None:
+def test_constant_loops(trips: str, begins: str, kind: SkipReason | None, tmp_path: Path) -> None:
     text = (
         "g (float[3, 2] x) => (out) <int64[1, 1] at = {1}, float[1, 2] new = {5, 6}, "
         f"int64 t = {{{trips}}}, bool c = {{{begins}}}> {{ {LOOP} }}"
     )
     found = reach_of(model_of(text, tmp_path))
-    assert [one.kind for one in found.barriers] == ([] if kind is None else [kind])
+    assert [one.reason for one in found.skippable] == ([] if kind is None else [kind])
 
 
 @pytest.mark.parametrize("fed", ["t", "c"])
@@ -158,6 +158,34 @@ def test_folding(body: str, folding: Folding, tmp_path: Path) -> None:
     text = (
         "g (float[3, 2] x) => (out) <int64[1, 1] z = {0}, float[1, 2] new = {5, 6}> "
         f"{{ {body} out = Add (i, x) }}"
+    )
+    model = model_of(text, tmp_path)
+    (add,) = [node for node in model.walk() if node.type == "Add"]
+    reachability = reachability_of(Facts(model=model))
+    assert reachability is not None
+    assert add.inputs[0].value is not None
+    assert reachability.folding(add.inputs[0].value) is folding
+
+
+@pytest.mark.parametrize(
+    ("fed", "data", "folding"),
+    [
+        ("bool c", "new", Folding.MAYBE),
+        ("int64 t", "new", Folding.NO),
+        ("bool c", "x", Folding.NO),
+        ("bool c", "new, x", Folding.MAYBE),  # the body does not read x
+    ],
+)
+def test_folding_of_loops(fed: str, data: str, folding: Folding, tmp_path: Path) -> None:
+    """Measured: the GPU plugin unrolls a loop with a constant trip count, whatever its first condition is."""
+    constants = "float[1, 2] new = {5, 6}, " + ("int64 t = {3}" if fed == "bool c" else "bool c = {1}")
+    unread, output, kept = (", float[1, 2] d", ", w", ", r = Relu (d)") if ", " in data else ("", "", "")
+    result = ", r" if unread else ""
+    body = f"b (int64 n, bool a, float[1, 2] p{unread}) => (o, q{result})"
+    nodes = "o = Constant <value = bool {1}> () q = Relu (p)" + kept.replace(",", "")
+    text = (
+        f"g (float[1, 2] x, {fed}) => (out) <{constants}> "
+        f"{{ i{output} = Loop (t, c, {data}) <body = {body} {{ {nodes} }}> out = Add (i, x) }}"
     )
     model = model_of(text, tmp_path)
     (add,) = [node for node in model.walk() if node.type == "Add"]

@@ -309,12 +309,16 @@ class Plan:
     is_dynamic: bool
     trips: int
     words: list[str] = field(default_factory=list)
+    ranks: int = 0
+    """Every rank of data up to this one is drawn, with static shapes; 0 for two dimensions."""
 
     def dim(self, size: int, name: str) -> Dim:
         return name if self.is_dynamic and self.chance.random() < 0.5 else size
 
 
-def write(chance: random.Random, folder: Path, *, is_onnx: bool, name: str = "model") -> tuple[Path, Plan]:
+def write(
+    chance: random.Random, folder: Path, *, is_onnx: bool, name: str = "model", ranks: int = 0
+) -> tuple[Path, Plan]:
     """Write a random model; return its path and what it is made of."""
     graph: Graph
     opset = chance.choice([13, 16, 17, 18, 20]) if is_onnx else 0
@@ -326,7 +330,8 @@ def write(chance: random.Random, folder: Path, *, is_onnx: bool, name: str = "mo
     plan = Plan(
         chance, kind, chance.choice(["f32", "f32", "i32"]),
         "i64" if is_onnx and kind in {"pairs", "rows"} else chance.choice(["i64", "i32"]),
-        chance.randint(3, 6), chance.choice(words), chance.random() < 0.4, chance.randint(1, 3),
+        chance.randint(3, 6), chance.choice(words), chance.random() < 0.4 and not ranks, chance.randint(1, 3),
+        ranks=ranks,
     )  # fmt: skip
     outputs = _main(graph, plan)
     if isinstance(graph, OnnxGraph):
@@ -349,17 +354,23 @@ def _main(graph: Graph, plan: Plan) -> Values:
     chance = plan.chance
     narrow = chance.randint(1, 3) if plan.kind != "pairs" else 4
     rows, columns, count = plan.dim(plan.size, "S"), plan.dim(narrow, "D"), plan.dim(2, "N")
+    dims: tuple[Dim, ...] = (rows, columns)
+    lead: tuple[Dim, ...] = (count,)
+    if plan.ranks:
+        dims, lead = _deep_sizes(plan)
+        plan.words.append(f"rank {len(dims)}")
     shapes: dict[str, tuple[tuple[Dim, ...], tuple[Dim, ...]]] = {
-        "slices": ((count,), (count, columns)),
-        "elements": ((count, columns), (count, columns)),
-        "rows": ((count, 1), (count, columns)),
-        "pairs": ((count, 2), (count,)),
+        "slices": (lead, (*lead, *dims[1:])),
+        "elements": ((count, *dims[1:]), (count, *dims[1:])),
+        "rows": ((*lead, 1), (*lead, *dims[1:])),
+        "pairs": ((*lead, 2), (*lead, *dims[2:])),
     }
     at_dims, new_dims = shapes[plan.kind]
-    data = graph.input(plan.type, (rows, columns))
-    structure = chance.choice(
-        ["plain", "loop", "loop", "parts", "parts", "if", "nested", "nested_if", "behind"]
-    )
+    data = graph.input(plan.type, dims)
+    structures = ["plain", "loop", "loop", "parts", "parts", "if", "nested", "nested_if", "behind"]
+    if max(len(at_dims), len(new_dims)) == plan.ranks:  # a loop would cut parts from an input of one more
+        structures = ["plain", "if", "behind"]
+    structure = chance.choice(structures)
     plan.words.append(structure)
     if structure == "plain":
         at, new = graph.input(plan.index_type, at_dims), graph.input(plan.type, new_dims)
@@ -428,6 +439,17 @@ def _main(graph: Graph, plan: Plan) -> Values:
         count_ = graph.input("i64", ())
     found = graph.loop(count_, states, parts, fixed, body)
     return found
+
+
+def _deep_sizes(plan: Plan) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Draw the sizes of data of any rank, and the first sizes of indices, which updates begin with too."""
+    chance = plan.chance
+    replaced = 2 if plan.kind == "pairs" else 1
+    rank = chance.randint(replaced, plan.ranks)
+    second = 4 if plan.kind == "pairs" else chance.randint(1, 3)
+    dims = (plan.size, second, *(chance.randint(1, 2) for _ in range(plan.ranks)))[:rank]
+    longest = plan.ranks - max(rank - replaced, plan.kind in {"rows", "pairs"})
+    return dims, (2, *(1 for _ in range(chance.choice([0, chance.randint(0, longest - 1)]))))
 
 
 def _branch(

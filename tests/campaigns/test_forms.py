@@ -21,17 +21,13 @@ from ir_scatter.cases.case import Case, Limits, repeats_targets
 from ir_scatter.cases.draw import Draws, draw_case, draw_form
 from ir_scatter.convert.conversion import Conversion
 from ir_scatter.core.arrays import Array
-from ir_scatter.core.diagnostics import Diagnostic, Severity
+from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.shapes import UNKNOWN_DIM, Bounds, Dim
-from ir_scatter.defects import by_code
-from ir_scatter.defects.base import Symptom
 from ir_scatter.formats import FORMATS
 from ir_scatter.formats.base import OneInput
 from ir_scatter.ops.lookup import SPECS
-from ir_scatter.portability import diagnose, portability_to
-from ir_scatter.reading import read
 from ir_scatter.runners.base import Outcome, Runner, Status
-from tests.campaigns.test_conversions import ROUTES, same
+from tests.campaigns.test_conversions import ROUTES, failures, same
 from tests.scale import cases, generator, in_part_and_whole
 
 TYPES = frozenset({"f32", "f16", "i64", "i32", "u8", "i8", "boolean"})
@@ -73,7 +69,6 @@ DIALECTS = {
 }
 """With static shapes the GPU plugin lays out tensors by their ranks, so that there all ranks are drawn."""
 SPECS_BY_NAME = {str(key): spec for key, spec in SPECS.items()}
-_TOLD = frozenset({Symptom.REFUSED, Symptom.WRONG_VALUE})
 
 
 @pytest.fixture(scope="module")
@@ -181,12 +176,6 @@ def test_every_rank_is_drawn() -> None:
         ranks[case.data.ndim, case.spec.layout] += 1
     layouts = {SPECS_BY_NAME[row].layout for row in dialect.rows}
     assert ranks.keys() == {(rank, layout) for rank in range(1, 9) for layout in layouts}
-
-
-def failures(name: str, path: Path) -> list[Diagnostic]:
-    """Return what `validate --for` reports of why a device may refuse a model or compute it wrong."""
-    diagnostics = diagnose(read(path), portability_to((name,)))
-    return [one for one in diagnostics if one.code in by_code() and by_code()[one.code].symptom in _TOLD]
 
 
 class Trial:

@@ -12,7 +12,7 @@ import pytest
 from ir_scatter import convert, runners
 from ir_scatter.core.arrays import Array
 from ir_scatter.runners.base import Runner, Status
-from tests.campaigns.test_forms import failures
+from tests.campaigns.test_conversions import failures
 from tests.rewrites.test_guard import Form, computed, ir, of_onnx, with_drops, with_indices
 from tests.scale import cases, generator, in_part_and_whole
 

@@ -6,6 +6,9 @@ As a program it checks a range of graphs with a number of runs each, and prints 
 
 import sys
 from collections import Counter
+from pathlib import Path
+from shutil import rmtree
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -20,10 +23,10 @@ _MOST_ELEMENTS = 1 << 14
 
 @in_part_and_whole
 def test_no_run_breaks_what_is_proven(
-    monkeypatch: pytest.MonkeyPatch, figures: "Counter[str]", is_whole: bool
+    monkeypatch: pytest.MonkeyPatch, figures: "Counter[str]", is_whole: bool, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(evaluated, "MOST_ELEMENTS", _MOST_ELEMENTS)
-    broken = [text for seed in cases(300, is_whole) for text in violations(seed, _RUNS, figures)]
+    broken = [text for seed in cases(300, is_whole) for text in violations(seed, _RUNS, figures, tmp_path)]
     assert broken == []
     assert figures["range conditional"] + figures["range proven"] > figures["graphs"] / 2
     assert figures["which broke an index"] >= figures["conditions broken"] * 0.9
@@ -32,7 +35,11 @@ def test_no_run_breaks_what_is_proven(
 if __name__ == "__main__":
     evaluated.MOST_ELEMENTS = _MOST_ELEMENTS
     counted = Counter[str]()
-    for number in range(int(sys.argv[1]), int(sys.argv[2])):
-        for text in violations(number, int(sys.argv[3]), counted):
-            print(text, flush=True)
+    with TemporaryDirectory() as name:
+        for number in range(int(sys.argv[1]), int(sys.argv[2])):
+            for text in violations(number, int(sys.argv[3]), counted, Path(name)):
+                print(text, flush=True)
+            rmtree(Path(name) / str(number), ignore_errors=True)
+            if number % 1000 == 999:
+                print(number, dict(counted), flush=True)
     print(dict(counted))

@@ -53,8 +53,8 @@ EXPLAINED = {
 """Beginnings of the names of classes, and what of a runtime accounts for them that is no scatter operator's."""
 EXPLAINED_ON = {
     "GPU@cpu": {
-        "not foretold wrong at first: trips fed": "a Loop whose trip count is an input runs no iteration in the "
-        "first inference of a compiled model",
+        "not foretold wrong at first: trips fed": "a Loop whose trip count is an input takes that of the inference "
+        "before: none in the first one of a compiled model",
         "not foretold refused: # ProgramBuilder build failed! # Count is called for dynamic shape": "an Add without "
         "broadcasting whose input has an open shape is not compiled",
         "not foretold refused: # Unexpected layout of input memory for result": "of an input with an open shape, a Slice "
@@ -62,7 +62,8 @@ EXPLAINED_ON = {
         "not foretold refused: # ProgramBuilder build failed! # Output shape is not provided": "an input without "
         "elements cannot be reshaped",
         "not foretold refused: # Unexpected layout of input memory for parameter": "an input without elements is "
-        "not accepted beside a dynamic shape",
+        "not accepted beside a dynamic shape, or of more than five dimensions; once a row that entered an If was "
+        "not (model 20000), which was not reduced",
         "not foretold refused: Error has occured for: stridedslice": "a StridedSlice of an input whose begin is "
         "masked, and beyond the input, is not compiled",
         "not foretold refused: # ProgramBuilder build failed! # No layout format available for stridedslice": "no "
@@ -78,7 +79,8 @@ EXPLAINED_ON = {
 
 OPEN = {
     "no inputs are drawn": "sizes of unrelated inputs that have become the same are changed together",
-    "converted is wrong": "memory that new nodes share with a loop or a state",
+    "converted is wrong": "memory that new nodes share with a loop or a state; in model 20672 of CPU with a constant, "
+    "which a GatherND reads beside the scatter node of a body",
     "converted is refused": "constants without elements in what is converted",
     "converted is crashed": "empty data of a static shape",
     "compare equal though wrong, NumPy cannot compute it": "a node alone does not show a loop's shared memory",

@@ -257,7 +257,7 @@ class Campaign:
                 key = f"state without elements, {key}"
             how = ended
             if ended == "wrong" and not _computes_scatter(model):
-                key = "no scatter node is computed"
+                key = f"{'no trips, ' * ('no trips' in whole.words)}no scatter node is computed"
             elif ended == "wrong" and self._is_right_later(whole):
                 how = "wrong at first"
                 key = ", ".join([_FED, key] if any(word.startswith(_FED) for word in whole.words) else [key])

@@ -86,15 +86,15 @@ def test_an_exception_does_not_hide_what_is_refused() -> None:
     """What is refused nearly always is run by itself, not among innocent nodes, and goes on to be run."""
     refusals, traits = Refusals(), frozenset({("Op", "1 element", "0-D updates")})
     for number in range(20):
-        refusals.note(traits, is_refused=number != 1)
+        refusals.count(traits, is_refused=number != 1)
         assert bool(refusals.evidence(traits)[0]) is (number == 0 or number > 4)
         assert not number or not refusals.is_certain(traits)
     other = refusals.copy()
     for _ in range(5):
-        other.note(traits, is_refused=False)
+        other.count(traits, is_refused=False)
     assert not other.evidence(traits)[0]
     assert refusals.evidence(traits)[0]
-    refusals.learn(other)
+    refusals.merge(other)
     assert not refusals.evidence(traits)[0]
 
 
@@ -103,7 +103,7 @@ def test_what_is_certain_is_blamed_alone() -> None:
     refusals, reason, rare = Refusals(), ("Op", "scalar", "scalar"), ("Op", "f8e8m0", "f8e8m0")
     for number in range(9):
         other = rare if number > 3 else ("Op", f"type {number}", f"type {number}")
-        refusals.note(frozenset({reason, other}), is_refused=True)
+        refusals.count(frozenset({reason, other}), is_refused=True)
     assert refusals.is_certain(frozenset({reason}))
     assert refusals.evidence(frozenset({rare})) == (0, 0)
     assert refusals.evidence(frozenset({("Op", "type 0", "type 0")})) == (1, 1)

@@ -86,7 +86,7 @@ _DIFFERENT = "refused: CVT109\n    pretended: "
         (
             lambda is_new, case: _ok(1 + is_new * 1e-6),
             0,
-            "note: pretended: outputs are equal but for rounding\n",
+            "note: pretended: outputs are equal except for rounding\n",
         ),
         (lambda is_new, case: _ok(is_new * case), 1, "(case 1)"),
         (_became(_ok(0, 1, 5)), 1, f"{_DIFFERENT}output out is 5.0 at [2], expected 2.0 (case 0)\n"),
@@ -96,7 +96,7 @@ _DIFFERENT = "refused: CVT109\n    pretended: "
             1,
             f"{_DIFFERENT}output out is float64 [3], expected float32 [3] (case 0)\n",
         ),
-        (_became(_ok(0, 1, 2, name="other")), 1, f"{_DIFFERENT}output out is gone (case 0)\n"),
+        (_became(_ok(0, 1, 2, name="other")), 1, f"{_DIFFERENT}output out is missing (case 0)\n"),
         (_became(_bad(Status.REFUSED)), 1, f"{_DIFFERENT}the converted model is refused: its words\n"),
         (_became(_bad(Status.CRASHED)), 1, f"{_DIFFERENT}the converted model is crashed: its words\n"),
         (
@@ -139,7 +139,7 @@ def test_targets_that_repeat_cannot_tell(cli: Cli, pretend: Callable[[_Answer], 
     result = cli("convert", slices(values=[1, 1]), *_TO)
     assert result.code == 4
     assert "note: pretended: output out is " in result.out
-    assert ", but targets of scatter repeat in any order (case 0)\n" in result.out
+    assert ", but repeated targets of scatter have no specified order (case 0)\n" in result.out
     assert not Path("new.xml").exists()
     is_beyond = True
     assert cli("convert", slices(values=[1, 1]), *_TO).code == 1
@@ -155,7 +155,7 @@ def test_what_was_wrong_before_is_mended(cli: Cli, pretend: Callable[[_Answer], 
     result = cli("convert", slices(values=[2, 0]), *_TO)
     assert result.code == 0
     assert result.out.count("note: pretended: before, output out is ") == 1
-    assert " in NumPy; now it gives what NumPy gives\n" in result.out
+    assert " in NumPy; now it agrees with NumPy\n" in result.out
     is_beyond = True
     assert cli("convert", slices(values=[2, 0]), *_TO, "--overwrite").code == 1
 
@@ -184,7 +184,7 @@ def test_a_legal_model_that_the_plugin_refuses(cli: Cli) -> None:
     result = cli("convert", source, "--to", "ScatterUpdate", "-o", "new.xml", "--verify-on", "CPU")
     assert result.code == 0
     assert "note: openvino:CPU: the original model is refused: " in result.out
-    assert "; the converted one runs, and gives what NumPy gives\n" in result.out
+    assert "; the converted one runs, and agrees with NumPy\n" in result.out
     again = cli(
         "convert",
         "new.xml",

@@ -134,7 +134,7 @@ def test_a_missing_bin(cli: Cli) -> None:
     result = cli("convert", source, "-o", "new.xml", *_TO)
     assert (result.code, result.err) == (1, "")
     assert "refused: CVT111\n" in result.out
-    assert "there is no place for new constants" in result.out
+    assert "new constants cannot be appended" in result.out
     assert not Path("new.xml").exists()
     result = cli("convert", source, "-o", "new.xml", "--to", "ScatterUpdate")
     assert result.code == 0

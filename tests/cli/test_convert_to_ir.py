@@ -73,7 +73,7 @@ def test_tensor_scatter(cli: Cli) -> None:
     assert result.code == 0
     assert "out  TensorScatter-24 -> ScatterElementsUpdate-12  safe\n" in result.out
     assert "note: openvino:CPU: the original model is unsupported: " in result.out
-    assert "; the converted one runs, and gives what NumPy gives\n" in result.out
+    assert "; the converted one runs, and agrees with NumPy\n" in result.out
     demand_equal(source, new)
 
 

@@ -78,7 +78,7 @@ def test_releases_are_listed_with_their_sizes(cli: Cli, two: None, tmp_path: Pat
         (["--install", "openvino"], "'openvino' is not a release, expected one like openvino@2025.4"),
         (
             ["--remove", "openvino@2099.1"],
-            "openvino@2099.1 is not installed, expected nothing, as no release is",
+            "openvino@2099.1 is not installed, expected nothing: no release is installed",
         ),
         (
             ["--install", "openvino@2025.4", "--format", "json"],

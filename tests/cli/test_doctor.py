@@ -1,18 +1,25 @@
 """`doctor`: releases are installed after a question, and nothing else installs them."""
 
+import json
 import os
 import pty
 import re
 import selectors
 import signal
 import subprocess
+from math import inf
 from pathlib import Path
+from typing import Any, Self
 
 import pytest
 
 from ir_scatter import UsageError
+from ir_scatter.defects import all_defects
 from ir_scatter.doctor import names_of_releases
+from ir_scatter.runners.base import Availability, Streamed
 from tests.cli.conftest import COMMAND, Cli
+from tests.cli.test_ends import resolve
+from tests.fuzz.test_campaign import Right
 from tests.runners.test_releases import cache, index, make_wheels  # noqa: F401
 from tests.scale import thinned
 
@@ -114,3 +121,37 @@ def test_releases_of_nothing_are_wrong_usage(names: list[str], release: str, mes
     done = cli("doctor", *words, "--release", release)
     assert done.code == 2
     assert message in done.err
+
+
+class Interrupted(Right):
+    """Computes as NumPy; the user presses Ctrl-C when it has run some models."""
+
+    def __init__(self, name: str, models: float) -> None:
+        self.name, self.left = name, models
+
+    def availability(self) -> Availability:
+        return Availability(self.name, True)
+
+    def another(self) -> Self:
+        return self
+
+    def stream(self, *arguments: Any, **named: Any) -> list[Streamed]:
+        self.left -= 1
+        if self.left < 0:
+            raise KeyboardInterrupt
+        return super().stream(*arguments, **named)
+
+
+@pytest.mark.usefixtures("cache")
+def test_an_interrupt_reports_devices_and_how_far_it_came(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("openvino:CPU", "openvino:NPU")
+    resolve(monkeypatch, {names[0]: Interrupted(names[0], inf), names[1]: Interrupted(names[1], 9)})
+    of_numbers = [defect for defect in all_defects() if defect.symptom.is_of_numbers][:4]
+    monkeypatch.setattr("ir_scatter.doctor.all_defects", lambda: of_numbers)
+    monkeypatch.setattr("ir_scatter.doctor.concerns", lambda target, defect: True)
+    done = cli("doctor", "--on", names[0], "--on", names[1], "--format", "json")
+    assert done.code == 130
+    assert [device["runner"] for device in json.loads(done.out)["devices"]] == [names[0]]
+    assert re.fullmatch(
+        r"ir-scatter: interrupted at openvino:NPU: \d of 4 known defects; 1 device tested before\n", done.err
+    )

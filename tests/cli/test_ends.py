@@ -21,6 +21,7 @@ from ir_scatter.runners.base import Availability, Runner, Status, Streamed
 from ir_scatter_cli.main import group
 from tests.cli.conftest import ROOT
 from tests.fuzz.test_campaign import Planted, Right
+from tests.processes import running
 
 _BUSY = """
 import os
@@ -39,7 +40,7 @@ class Busy(Right):
         return self
     def stream(self, model, feeds, **_):
         number = self.child.ask("state", limit=100)[0]["id"]
-        os.write(1, f"begun {number} {model}\\n".encode())  # whole lines, also from two threads
+        os.write(1, f"begun {number} {model}\\n".encode())  # one write: print() mixes the parts of two threads
         self.child.ask("sleep", 1000.0, limit=1e6)
 
 runners.find = lambda name, also=(): Busy()
@@ -77,16 +78,19 @@ def test_a_signal_leaves_neither_files_nor_processes(
     number: signal.Signals, code: int, tmp_path: Path
 ) -> None:
     surroundings = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)}
-    process = subprocess.Popen(
-        [sys.executable, "-c", _BUSY], cwd=ROOT, env=surroundings, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
-    assert process.stdout is not None
-    word, child, model = process.stdout.readline().split()
-    assert word == "begun"
-    assert Path(model).is_relative_to(tmp_path)
-    process.send_signal(number)
-    out, err = process.communicate(timeout=_DEADLINE)
+    with running(
+        [sys.executable, "-c", _BUSY],
+        cwd=ROOT,
+        env=surroundings,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        word, child, model = process.stdout.readline().split()
+        assert word == "begun"
+        assert Path(model).is_relative_to(tmp_path)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=_DEADLINE)
     assert process.returncode == code, err
     assert "Traceback" not in err
     if number is not signal.SIGKILL:

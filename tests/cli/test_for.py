@@ -2,6 +2,8 @@
 
 import json
 import os
+import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -523,3 +525,59 @@ for threads in (1, 2):
     assert done.stdout.splitlines() == ["1 8 accepted", "1 9 accepted", "2 8 refused", "2 9 accepted"], (
         done.stderr
     )
+
+
+@pytest.mark.parametrize(
+    ("model", "devices"),
+    [
+        ("plugins/scalar_index.xml", ["CPU"]),
+        ("operators/scatter_elements_update_12_bytes.xml", ["CPU", "GPU"]),
+        ("operators/scatter_nd_update_15_sum.xml", ["GPU"]),
+        ("operators/scatter_update_3_last_axis.xml", ["GPU"]),
+        ("operators/scatter_nd_update_3_elements.xml", ["GPU"]),
+    ],
+)
+def test_help_that_is_a_command_does_what_it_says(
+    model: str, devices: list[str], cli: Cli, elsewhere: Path
+) -> None:
+    """Each command is run as it stands; the new model no longer has the finding."""
+    shutil.copy(SAMPLES / model, "my model.xml")
+    if (binary := (SAMPLES / model).with_suffix(".bin")).exists():
+        shutil.copy(binary, "my model.bin")
+    line = ["my model.xml", *(word for device in devices for word in ("--for", device))]
+    findings = [finding for finding in found(cli, *line) if finding["severity"] != "note"]
+    commands = [str(finding["help"]).partition(": ir-scatter ")[2] for finding in findings]
+    assert any(commands)
+    for finding, command in zip(findings, commands, strict=True):
+        if command:
+            assert "'my model.xml'" in command
+            assert cli(*shlex.split(command)).code == 0
+            codes = {each["code"] for each in found(cli, "NEW.xml", *line[1:])}
+            assert finding["code"] not in codes, command
+            for path in Path().glob("NEW.*"):
+                path.unlink()
+
+
+def test_help_names_no_conversion_that_is_refused(cli: Cli) -> None:
+    """A finding without a command has only a sentence."""
+    findings = found(cli, str(SAMPLES / "operators" / "tensor_scatter_24.onnx"), "--for", "GPU")
+    for finding in findings:
+        command = str(finding["help"]).partition(": ir-scatter ")[2]
+        assert not command or cli(*shlex.split(command), "--dry-run").code == 0
+
+
+def test_two_releases_say_what_is_different(cli: Cli, elsewhere: Path) -> None:
+    shutil.copy(SAMPLES / "operators" / "scatter_update_3_matrix_of_indices.xml", "a.xml")
+    shutil.copy(SAMPLES / "operators" / "scatter_nd_update_15_none.xml", "b.xml")
+    releases = [word for name in ("CPU@2024.6", "CPU@2026.4.1") for word in ("--for", name)]
+    done = cli("validate", "a.xml", "b.xml", *releases)
+    lines = done.out.splitlines()
+    (start,) = [at for at, line in enumerate(lines) if line.startswith("new in openvino:CPU 2026.4.1: ")]
+    assert lines[start].endswith("(as in openvino:CPU 2024.6)")
+    assert "DEV143" in lines[start].partition(";")[0]
+    assert lines[start + 1] == "  a.xml: scatter +DEV143"
+    same = cli("validate", "a.xml", "--for", "CPU@2026.4.1", "--for", "CPU@2026.4.1")
+    assert "new in" not in same.out
+    left_out = cli("validate", "a.xml", *releases, "--ignore", "DEV143")
+    assert "new in openvino:CPU 2026.4.1: none; gone: none; same: " in left_out.out
+    assert "new in" not in cli("validate", "a.xml", *releases, "-q").out

@@ -48,7 +48,7 @@ MISTAKES = [
             "or fix the file extension"),
     Mistake("a model without its .bin", "run alone.xml", 3, "alone.bin cannot be read (no such file or directory)"),
     Mistake("a model without its .bin", "convert alone.xml --to ScatterNDUpdate -o new.xml", 1, "alone.bin cannot be "
-            "read (no such file or directory): there is no place for new constants"),
+            "read (no such file or directory): new constants cannot be appended"),
     Mistake("an .onnx renamed .xml", "validate renamed.xml", 3, "the file contains a model of ONNX, expected a name that "
             "ends in .onnx"),
     Mistake("an .onnx renamed .xml", "validate renamed.xml --quiet", 3, "help: pass the .xml or .onnx file, or fix the file extension"),

@@ -16,7 +16,7 @@ def test_a_folder_of_mixed_files(cli: Cli, broken: Path, warned: Path, elsewhere
     (elsewhere / "readme.txt").write_text("no model")
     quiet = cli("validate", ".", "--format", "concise")
     assert quiet.code == 1
-    assert quiet.err == ""
+    assert quiet.err == "ir-scatter: 5 errors, 2 warnings in 2 of 2 files (7 scatter nodes)\n"
     assert "notes.xml" not in quiet.out
     loud = cli("validate", ".", "--format", "concise", "-v")
     assert (loud.code, loud.out) == (quiet.code, quiet.out)
@@ -66,7 +66,8 @@ def test_a_folder_that_is_gone(elsewhere: Path, broken: Path) -> None:
         text=True,
         check=False,
     )
-    assert (done.returncode, done.stderr) == (1, "")
+    assert done.returncode == 1
+    assert done.stderr == "ir-scatter: 5 errors, 1 warning in 1 file (6 scatter nodes)\n"
     assert "SCT203" in done.stdout
 
 

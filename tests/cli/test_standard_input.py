@@ -7,6 +7,8 @@ import pytest
 
 from tests.cli.conftest import SAMPLES, Cli
 
+EXIT_3 = "ir-scatter: exit code 3, as a file cannot be read: <stdin>\n"
+
 IR = (SAMPLES / "nested" / "branch.xml").read_bytes()
 ONNX = (SAMPLES / "nested" / "branch.onnx").read_bytes()
 
@@ -43,7 +45,7 @@ def test_an_ir_without_weights_is_still_checked(script: Cli) -> None:
 def test_what_is_no_model(script: Cli, data: bytes, format: str) -> None:
     result = script("validate", "-", "--stdin-format", format, "--format", "json", data=data)
     (file,) = json.loads(result.out)["files"]
-    assert (result.code, result.err, file["readable"]) == (3, "", False)
+    assert (result.code, result.err, file["readable"]) == (3, EXIT_3, False)
     assert file["diagnostics"]
 
 

@@ -8,12 +8,16 @@ from pathlib import Path
 import pytest
 
 from ir_scatter import read, validate
+from ir_scatter.core.files import Source
 from ir_scatter.core.parameters import spelled
+from ir_scatter.jobs import TABLE
+from ir_scatter.lint import FileResult, Options, check_file
 from ir_scatter.report import phrases
 from ir_scatter_cli.spelling import OptionSpelling
 from tests.cli.conftest import SAMPLES, Cli, codes, copy_sample
 from tests.rules.expectations import FOLDER, write_case
 
+_OPSET_1 = 'name="twice" type="ScatterUpdate" version="opset1'
 FORMATS = ["text", "concise", "json", "sarif", "junit", "github"]
 
 
@@ -54,7 +58,10 @@ def test_text_has_every_part(cli: Cli, elsewhere: Path) -> None:
 
 
 def test_quiet_and_nothing_found_is_no_output(cli: Cli, clean: Path) -> None:
-    assert cli("validate", clean).out == "no findings in 1 file (2 scatter nodes)\n"
+    assert cli("validate", clean).out == (
+        "no findings in 1 file (2 scatter nodes)\n"
+        "for known defects of a device, such as GPU: ir-scatter validate decoder.xml --for GPU\n"
+    )
     for flag in ("-q", "--quiet"):
         result = cli("validate", clean, flag)
         assert (result.code, result.out, result.err) == (0, "", "")
@@ -127,7 +134,7 @@ def test_a_missing_file_has_an_entry_in_every_format(cli: Cli, clean: Path, form
 def test_an_output_file(cli: Cli, broken: Path, format: str) -> None:
     shown = cli("validate", broken, "--format", format)
     result = cli("validate", broken, "--format", format, "-o", "report")
-    assert (result.code, result.out, result.err) == (1, "", "")
+    assert (result.code, result.out, result.err) == (1, "", shown.err)
     assert Path("report").read_text(encoding="utf-8") == shown.out
 
 
@@ -135,7 +142,7 @@ def test_an_output_file_is_replaced_whole(cli: Cli, clean: Path) -> None:
     Path("report").write_text("x" * 10_000)
     Path("report").chmod(0o640)
     assert cli("validate", clean, "--output", "report", "--overwrite").code == 0
-    assert Path("report").read_text() == "no findings in 1 file (2 scatter nodes)\n"
+    assert Path("report").read_text().startswith("no findings in 1 file (2 scatter nodes)\nfor known")
     assert Path("report").stat().st_mode & 0o777 == 0o640
     assert sorted(os.listdir()) == ["decoder.bin", "decoder.xml", "report"]
 
@@ -184,9 +191,110 @@ def test_what_is_known_does_not_fail(cli: Cli, known: Path, broken: Path, format
     assert "SCT203" not in result.out
 
 
+def test_a_baseline_says_what_it_does(cli: Cli, broken: Path) -> None:
+    written = cli("validate", broken, "--write-baseline", "known.json")
+    assert written.err == "ir-scatter: 6 findings written to known.json\n"
+    assert written.out.startswith("no new findings (6 known) in 1 file (6 scatter nodes)\n")
+    assert cli("validate", broken, "--write-baseline", "known.json", "-q").err == ""
+    broken.write_text(
+        broken.read_text().replace('name="twice" type="ScatterUpdate" version="opset3', _OPSET_1)
+    )
+    Path("old.xml").write_text("")
+    known = json.loads(Path("known.json").read_text())
+    gone = {"code": "SCT203", "scope": "scatter", "node": "scatter"}
+    known["findings"] += [
+        {**gone, "path": "deleted.xml", "count": 2},  # the file does not exist
+        {**gone, "path": broken.name},  # the node has no such finding
+        {**gone, "path": "old.xml"},  # another file, which is not checked
+        {**gone, "path": broken.name, "code": "DEV101"},  # not looked for without a device
+    ]
+    Path("known.json").write_text(json.dumps(known))
+    result = cli("validate", broken, "--baseline", "known.json")
+    summary = "1 new error (5 known, 4 of the baseline are gone) in 1 file (6 scatter nodes)"
+    assert summary in result.out.splitlines()
+    assert result.code == 1
+    assert Path("known.json").read_text() == json.dumps(known)
+    pruned = cli("validate", broken, "--baseline", "known.json", "--prune-baseline")
+    assert pruned.err == "ir-scatter: 4 findings removed from known.json, 7 left\n"
+    assert pruned.out == result.out
+    left = {
+        (entry["path"], entry["code"]) for entry in json.loads(Path("known.json").read_text())["findings"]
+    }
+    assert {("old.xml", "SCT203"), (broken.name, "DEV101")} < left
+    again = cli("validate", broken, "--baseline", "known.json", "--prune-baseline")
+    assert again.err == "ir-scatter: 0 findings removed from known.json, 7 left\n"
+    assert "1 new error (5 known) in 1 file" in again.out
+
+
+@pytest.mark.parametrize(
+    "words", [["--select", "SCT2"], ["--ignore", "SCT203"], ["--min-severity", "error"]], ids=" ".join
+)
+def test_findings_that_are_not_looked_for_are_not_gone(cli: Cli, broken: Path, words: list[str]) -> None:
+    cli("validate", broken, "--write-baseline", "known.json")
+    before = Path("known.json").read_text()
+    result = cli("validate", broken, "--baseline", "known.json", "--prune-baseline", *words)
+    assert "gone" not in result.out
+    assert Path("known.json").read_text() == before
+
+
+def test_pruning_needs_a_baseline(cli: Cli, broken: Path) -> None:
+    result = cli("validate", broken, "--prune-baseline")
+    assert (result.code, result.err) == (2, "Error: --prune-baseline goes with --baseline FILE\n")
+
+
+def test_concise_ends_with_a_summary_beside_the_findings(cli: Cli, broken: Path, clean: Path) -> None:
+    result = cli("validate", broken, clean, "--format", "concise")
+    assert result.err == "ir-scatter: 5 errors, 1 warning in 1 of 2 files (8 scatter nodes)\n"
+    assert "5 errors" not in result.out
+    assert cli("validate", broken, "--format", "concise", "-q").err == ""
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_the_reason_of_exit_code_3_is_said(cli: Cli, broken: Path, format: str) -> None:
+    result = cli("validate", "no.xml", broken, "nor.xml", "--format", format)
+    assert result.code == 3
+    assert result.err.endswith("ir-scatter: exit code 3, as a file cannot be read: no.xml and 1 more\n")
+
+
+def test_an_interrupt_reports_what_is_finished(
+    cli: Cli, broken: Path, clean: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked = list[str]()
+
+    def check(source: Source, options: Options) -> FileResult:
+        checked.append(source.path)
+        if len(checked) == 2:
+            raise KeyboardInterrupt
+        return check_file(source, options)
+
+    monkeypatch.setitem(TABLE, "validate", check)
+    result = cli("validate", broken, clean, "--write-baseline", "known.json", "--format", "json")
+    assert result.code == 130
+    assert [file["path"] for file in json.loads(result.out)["files"]] == [broken.name]
+    assert result.err.splitlines() == [
+        "ir-scatter: known.json is not written, as not all files were checked",
+        "ir-scatter: interrupted: 1 of 2 files were checked",
+    ]
+    assert not Path("known.json").exists()
+
+
+def test_a_model_without_findings_leads_to_devices(cli: Cli, clean: Path) -> None:
+    line = "for known defects of a device, such as GPU: ir-scatter validate decoder.xml --for GPU"
+    assert cli("validate", clean).out.splitlines()[-1] == line
+    assert cli(*shlex.split(line.partition(": ir-scatter ")[2])).code == 0
+    assert "for known defects" not in cli("validate", clean, "--for", "CPU").out
+    assert cli("validate", clean, clean.with_suffix(".xml"), SAMPLES / "kv_cache").out.endswith(
+        ": add --for GPU\n"
+    )
+    empty = Path("empty.xml")
+    empty.write_text('<net name="m" version="11"><layers/><edges/></net>')
+    assert "for known defects" not in cli("validate", empty).out
+
+
 def test_a_new_finding_fails(cli: Cli, known: Path, broken: Path) -> None:
-    twice = 'name="twice" type="ScatterUpdate" version="opset'
-    broken.write_text(broken.read_text().replace(f"{twice}3", f"{twice}1"))
+    broken.write_text(
+        broken.read_text().replace('name="twice" type="ScatterUpdate" version="opset3', _OPSET_1)
+    )
     result = cli("validate", broken, "--baseline", known, "--format", "concise")
     assert result.code == 1
     assert codes(result.out) == ["SCT402"]

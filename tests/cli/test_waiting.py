@@ -7,7 +7,7 @@ import re
 import signal
 import subprocess
 import sys
-import time
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,9 @@ import numpy as np
 import pytest
 
 from ir_scatter import runners
+from ir_scatter.convert import fixes
 from ir_scatter.runners.base import Outcome
-from ir_scatter_cli.output import spinner
+from ir_scatter_cli.output import Clock, spinner
 from tests.cli.conftest import COMMAND, Cli, copy_sample
 from tests.compare.models import floats, write_node
 from tests.compare.planted import FakeRunner, wrong_at
@@ -33,20 +34,44 @@ class Screen(io.StringIO):
 
 def watched(monkeypatch: pytest.MonkeyPatch, **environment: str) -> Screen:
     """Return a terminal that is now standard error."""
-    for name, value in ({"TERM": "xterm", "CI": "", "COLUMNS": "30"} | environment).items():
+    for name, value in (
+        {"TERM": "xterm", "CI": "", "COLUMNS": "30", "IR_SCATTER_NO_PROGRESS": ""} | environment
+    ).items():
         monkeypatch.setenv(name, value)
     screen = Screen()
     monkeypatch.setattr(sys, "stderr", screen)
     return screen
 
 
+class Ticks(Clock):
+    """A clock whose first waits are over at once; then it waits for the end of the work."""
+
+    def __init__(self, waits: int) -> None:
+        self.left, self.seconds, self.is_over = waits, 0.0, threading.Event()
+
+    def now(self) -> float:
+        return self.seconds
+
+    def wait(self, ended: threading.Event, seconds: float) -> bool:
+        if not self.left:
+            self.is_over.set()
+            return ended.wait()
+        self.left, self.seconds = self.left - 1, self.seconds + seconds
+        return False
+
+
+def written(screen: Screen, waits: int, *phases: object, **options: Any) -> str:
+    """Return what a spinner writes within some waits, with phases that change without the clock."""
+    clock = Ticks(waits)
+    with spinner(phases[0], clock=clock, **options) as update:
+        for phase in phases[1:]:
+            update(phase)
+        assert options.get("quiet") or clock.is_over.wait(60)
+    return screen.getvalue()
+
+
 def test_a_terminal_shows_the_phase_and_is_clean_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
-    screen = watched(monkeypatch)
-    with spinner() as tell:
-        assert tell is not None
-        tell("openvino:CPU with taps, case 3 of 7 \x1b[31m")
-        time.sleep(0.7)
-    shown = screen.getvalue()
+    shown = written(watched(monkeypatch), 3, "openvino:CPU with taps, case 3 of 7 \x1b[31m")
     assert "\r⠋ " in shown
     assert "⠙ " in shown
     lines = [line for line in shown.split("\r") if line.strip("\x1b[K")]
@@ -57,52 +82,64 @@ def test_a_terminal_shows_the_phase_and_is_clean_afterwards(monkeypatch: pytest.
 
 
 def test_lines_below_the_first_are_drawn_in_place_and_leave_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    screen = watched(monkeypatch)
-    with spinner() as tell:
-        assert tell is not None
-        tell("3 of 9 jobs\n  ##... a 2\n  #.... b 1 which is a long line")
-        time.sleep(0.7)
-    shown = screen.getvalue()
+    phase = "3 of 9 jobs\n  ##... a 2\n  #.... b 1 which is a long line"
+    shown = written(watched(monkeypatch), 3, phase)
     assert "⠋ 3 of 9 jobs, 0 s\x1b[K\n  ##... a 2\x1b[K\n  #.... b" in shown
     assert shown.count("\n") == 2 * shown.count("\x1b[2A")
     assert shown.endswith("\x1b[2A\r\x1b[J")
 
 
+class Cases:
+    """A campaign of the fuzzer: it says how far it is whenever it is asked."""
+
+    number = 0
+
+    def __str__(self) -> str:
+        self.number += 1
+        return f"{self.number} cases"
+
+
 def test_what_moves_on_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A campaign of the fuzzer says how far it is, rather than being told to say it."""
-
-    class Campaign:
-        cases = 0
-
-        def __str__(self) -> str:
-            self.cases += 1
-            return f"{self.cases} cases"
-
-    screen = watched(monkeypatch)
-    with spinner() as tell:
-        assert tell is not None
-        tell(Campaign())
-        time.sleep(0.7)
-    assert "⠋ 1 cases, 0 s" in screen.getvalue()
-    assert "⠙ 2 cases, " in screen.getvalue()
+    shown = written(watched(monkeypatch), 2, Cases())
+    assert "⠋ 1 cases, 0 s" in shown
+    assert "⠙ 2 cases, " in shown
 
 
 def test_what_is_done_at_once_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    screen = watched(monkeypatch)
-    with spinner() as tell:
-        assert tell is not None
-        tell("reading")
-    assert screen.getvalue() == ""
+    assert written(watched(monkeypatch), 0, "reading", "running") == ""
 
 
 @pytest.mark.parametrize("environment", [{"TERM": "dumb"}, {"CI": "true"}, None], ids=str)
-def test_no_spinner_where_nobody_sees_it(
+def test_without_a_terminal_a_line_is_written_every_ten_seconds(
     monkeypatch: pytest.MonkeyPatch, environment: dict[str, str] | None
 ) -> None:
     screen = watched(monkeypatch, **(environment or {}))
     screen.is_terminal = environment is not None
-    with spinner() as tell:
-        assert tell is None
+    lines = written(screen, 2, Cases()).splitlines()
+    assert lines == ["ir-scatter: 1 cases, 10 s", "ir-scatter: 2 cases, 20 s"]
+
+
+def test_a_line_has_the_first_line_of_a_phase_and_no_escapes(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = watched(monkeypatch, CI="1")
+    shown = written(screen, 1, "3 of 9 jobs \x1b[31m\n  ##... a 2")
+    assert shown == "ir-scatter: 3 of 9 jobs \\x1b[31m, 10 s\n"
+
+
+@pytest.mark.parametrize("environment", [{}, {"CI": "1"}], ids=["terminal", "file"])
+def test_quiet_commands_show_no_progress(
+    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str]
+) -> None:
+    assert written(watched(monkeypatch, **environment), 5, "reading", quiet=True) == ""
+
+
+def test_a_process_that_forks_has_no_other_thread_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pool is forked before the first file is finished."""
+    screen, clock, before = watched(monkeypatch, CI="1"), Ticks(1), threading.active_count()
+    with spinner(may_fork=True, clock=clock) as update:
+        assert threading.active_count() == before
+        update("1 of 2 files")
+        assert clock.is_over.wait(60)
+    assert screen.getvalue() == "ir-scatter: 1 of 2 files, 10 s\n"
 
 
 class Stopped(FakeRunner):
@@ -158,6 +195,20 @@ def test_finished_cases_and_runners_are_told_and_what_is_missing(cli: Cli, model
     assert [one["case"] for one in found["comparisons"] if one["level"] == "model"] == [0, 0]
 
 
+def test_an_interrupt_after_all_cases_loses_none(
+    cli: Cli, model: str, stop: Stop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def with_fixes(done: object) -> object:
+        raise KeyboardInterrupt
+
+    stop(FakeRunner("a", wrong_at(3)))
+    monkeypatch.setattr(fixes, "with_fixes", with_fixes)
+    done = cli("compare", model, "--on", "a")
+    assert done.code == 130
+    assert done.out.splitlines()[0].startswith("a is wrong at node: ")
+    assert done.err.endswith("while looking for a way around defects; the comparison is complete\n")
+
+
 def test_finished_cases_of_two_models(cli: Cli, model: str, stop: Stop) -> None:
     stop(Stopped("b", 3))  # two runs for each case
     found = json.loads(cli("compare", model, model, "--on", "b", "--cases", "3", "--format", "json").out)
@@ -211,7 +262,7 @@ def test_ctrl_c_on_a_terminal(elsewhere: Path) -> None:
     """The phase is shown, the cases that were finished are told, and no process is left."""
     copy_sample("plugins/large_numbers.xml", elsewhere)
     ours, theirs = os.openpty()
-    environment = {**os.environ, "TERM": "xterm", "CI": ""}
+    environment = {**os.environ, "TERM": "xterm", "CI": "", "IR_SCATTER_NO_PROGRESS": ""}
     command = [str(COMMAND), "compare", "large_numbers.xml", "--on", "CPU", "--cases", "500"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, env=environment) as process:
         os.close(theirs)

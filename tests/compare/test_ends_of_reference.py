@@ -8,7 +8,7 @@ import pytest
 
 from ir_scatter.compare.headline import headline
 from ir_scatter.compare.measure import Verdict
-from ir_scatter.compare.result import NUMPY, Compared, CompareSettings, Level, Relation
+from ir_scatter.compare.result import Compared, CompareSettings, Level, Relation
 from ir_scatter.compare.run import compare
 from ir_scatter.compare.snapshot import save as save_results
 from ir_scatter.core.errors import EvaluationFailed, UnknownOperator
@@ -17,6 +17,7 @@ from ir_scatter.reading import read
 from ir_scatter.report import comparison_text
 from ir_scatter.report.comparison_json import document
 from ir_scatter.runners.base import Status
+from ir_scatter.runners.defaults import NUMPY
 from tests.compare.planted import Planted
 from tests.models.onnx_text import save
 

@@ -9,12 +9,13 @@ import pytest
 
 from ir_scatter.compare.known import lines_of, target_of, upstream_of
 from ir_scatter.compare.request import ComparedModels
-from ir_scatter.compare.result import NUMPY, Compared, CompareSettings, Lead, Level
+from ir_scatter.compare.result import Compared, CompareSettings, Lead, Level
 from ir_scatter.compare.run import compare
 from ir_scatter.convert.fixes import with_fixes
 from ir_scatter.core.parameters import spelled
 from ir_scatter.reading import read
 from ir_scatter.runners.base import Runner, Status
+from ir_scatter.runners.defaults import NUMPY
 from ir_scatter_cli.spelling import OptionSpelling
 from tests.compare.planted import Planted
 from tests.models.onnx_text import save
@@ -82,8 +83,8 @@ def test_another_runner_does_not_have_that_defect() -> None:
     first, *steps = commands(found.leads[0])
     assert first.startswith("written on openvino:fold: not a known defect of openvino:fold 20")
     assert steps == [
-        f"a one-node model of it, to report it: ir-scatter compare {NEGATIVE} --on fold --extract wrong",
-        "when it happens: ir-scatter fuzz --operator ScatterND-18 --on fold",
+        f"for a bug report, a one-node model: ir-scatter compare {NEGATIVE} --on fold --extract wrong",
+        "to learn when it happens: ir-scatter fuzz --operator ScatterND-18 --on fold",
     ]
 
 

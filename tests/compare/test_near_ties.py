@@ -227,6 +227,26 @@ def test_boxes_and_scores_near_a_threshold_are_contested(
     assert judged(compare(path, [lost], CompareSettings(), feeds=feeds)) == {"y": verdict}
 
 
+QUANTIZED = "n (float[8] x, float s, uint8 z) => (uint8[8] y) { y = QuantizeLinear (x, s, z) }"
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_near_ties_of_quantised_numbers_are_contested(place: int, tmp_path: Path) -> None:
+    """1.5 and 2.5 scales are ties, 1.4 is none: nothing was rounded before, but the quotient is."""
+    scale = np.array(0.03, np.float32)
+    x = np.array([1.5, 2.5, 1.4, -3, 7, 9.2, 0, 4], np.float32) * scale
+    path = save(HEADER + QUANTIZED, tmp_path / "model.onnx")
+
+    def up(_: str, array: Array, *more: Any) -> Array:
+        changed = array.copy()
+        changed[place] = array[place] + (place > 0) - (place == 0)
+        return changed
+
+    feeds = {"x": x, "s": scale, "z": np.array(0, np.uint8)}
+    found = compare(path, [Planted(output=up)], CompareSettings(), feeds=feeds)
+    assert judged(found) == {"y": Verdict.CONTESTED if place < 2 else Verdict.MISMATCH}
+
+
 @pytest.mark.long
 @pytest.mark.openvino
 @pytest.mark.onnxruntime

@@ -107,7 +107,7 @@ def test_notes(tmp_path: Path) -> None:
     assert set(found.notes) >= {
         "inputs are matched by their order: a=x (to change that: map_inputs)",
         f"input c is i64 in {one}, i32 in {other}: both get the same numbers",
-        f"input b of {one} is not in {other}, which does not get it",
+        f"input b of {one} has no counterpart in {other}, which ignores it",
     }
 
 

@@ -14,10 +14,11 @@ import pytest
 from ir_scatter import runners
 from ir_scatter.compare.headline import headline
 from ir_scatter.compare.measure import Verdict
-from ir_scatter.compare.result import NUMPY, CompareSettings
+from ir_scatter.compare.result import CompareSettings
 from ir_scatter.compare.run import compare
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.runners.base import Runner, Status
+from ir_scatter.runners.defaults import NUMPY
 from tests.scale import NIGHTLY
 
 REAL_MODELS = Path(__file__).resolve().parents[2].parent / "shared" / "models"

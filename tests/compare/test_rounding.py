@@ -151,7 +151,7 @@ def test_f16_explains_a_difference_only_where_it_is_computed_in(tmp_path: Path) 
     assert difference.explanation is not None
     assert difference.explanation.precision == "f16"
     assert not coarse.differs
-    assert "1 output differs on coarse by what f16 explains" in headline(coarse).sentence
+    assert "1 output differs on coarse within the rounding of f16" in headline(coarse).sentence
     assert document(coarse)["summary"] == {"precision": 1}
 
 
@@ -533,4 +533,4 @@ def test_all_computations_of_bounds_have_the_time_of_one_run(
     cut = compared(tmp_path, SQUARED, Coarse("f16"), timeout=5)
     assert limits == [5]
     assert measure_of(cut).verdict is Verdict.UNKNOWN
-    assert "the time limit ends what measures rounding of output y: no verdict" in headline(cut).sentence
+    assert "the time limit is too short to measure rounding of output y: no verdict" in headline(cut).sentence

@@ -10,9 +10,10 @@ import pytest
 
 from ir_scatter import runners
 from ir_scatter.compare.headline import State, headline
-from ir_scatter.compare.result import NUMPY, Compared, CompareSettings, has_failed
+from ir_scatter.compare.result import Compared, CompareSettings, has_failed
 from ir_scatter.compare.run import compare
 from ir_scatter.runners.base import Outcome, Runner, Status
+from ir_scatter.runners.defaults import NUMPY
 from tests.models.onnx_text import save
 
 COUNTED = """<ir_version: 10, opset_import: ["" : 18]>

@@ -7,6 +7,7 @@ one choice of sizes. The last value becomes the indices of a scatter node.
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from onnx import TensorProto, helper
 
 from ir_scatter.contract import Contract, make_contract
 from ir_scatter.core.errors import Error
+from ir_scatter.core.model import Model
 from ir_scatter.evaluate.model import Program, prepare
 from ir_scatter.reading import read
 
@@ -22,11 +24,31 @@ _OPSET, _IR_VERSION = 18, 9
 _TYPES = {
     "int64": TensorProto.INT64,
     "int32": TensorProto.INT32,
+    "int8": TensorProto.INT8,
+    "uint8": TensorProto.UINT8,
     "bool": TensorProto.BOOL,
+    "float16": TensorProto.FLOAT16,
     "float32": TensorProto.FLOAT,
+    "float64": TensorProto.DOUBLE,
 }
+_WHOLE = (np.int64, np.int32, np.int8, np.uint8)
+_STRANGE = (
+    float("nan"),
+    float("inf"),
+    -float("inf"),
+    0.5,
+    -0.5,
+    2.0**24 + 2,
+    2.0**31,
+    2.0**63,
+    -(2.0**63),
+    1e30,
+)
+"""Floating-point numbers whose cast to integers is a limit, rounded, or beyond the type."""
 _EDGES = (0, 1, -1, 2, 3, -2, 7, 8, 127, 2**31 - 1, -(2**31), 2**31, 2**63 - 1, -(2**63))
 _MOST_RANK = 3
+_LAST = 2**31 - 1
+"""The end of a slice that takes all that is left."""
 
 
 @dataclass
@@ -55,7 +77,7 @@ class Drawn:
 
     def constant(self, array: Any, dtype: str = "int64") -> str:
         name = f"c{len(self.initializers)}"
-        values = np.asarray(array, dtype)
+        values = np.asarray(array).astype(dtype)
         self.initializers.append(
             helper.make_tensor(name, _TYPES[dtype], values.shape, values.reshape(-1).tolist())
         )
@@ -107,7 +129,7 @@ def _run_node(node: onnx.NodeProto, arrays: list[Any]) -> list[np.ndarray[Any, A
 
 
 def _whole(array: np.ndarray[Any, Any]) -> bool:
-    return array.dtype in (np.int64, np.int32)
+    return array.dtype in _WHOLE
 
 
 def _step(graph: Drawn) -> list[str]:
@@ -117,7 +139,7 @@ def _step(graph: Drawn) -> list[str]:
         _binary, _binary, _binary, _unary, _cast, _reshape, _unsqueeze, _squeeze, _transpose, _shape, _range,
         _gather, _gather, _slice, _concat, _concat, _expand, _where, _where, _clip, _non_zero, _top, _arg,
         _reduce, _cumsum, _split, _tile, _unique, _gather_elements, _scatter, _size, _constant, _filtered,
-        _wrapped, _mesh, _unravelled, _masked_sum, _loop,
+        _wrapped, _mesh, _unravelled, _masked_sum, _loop, _scan, _branches, _narrowed, _empty,
     ]  # fmt: skip
     return steps[int(rng.integers(len(steps)))](graph)
 
@@ -148,10 +170,10 @@ def _unary(graph: Drawn) -> list[str]:
 
 def _cast(graph: Drawn) -> list[str]:
     name = graph.pick(lambda array: array.dtype != np.bool_ or graph.rng.random() < 0.5)
-    to = str(graph.rng.choice(["int64", "int32", "float32"]))
+    to = str(graph.rng.choice(["int64", "int64", "int32", "int8", "uint8", "float16", "float32", "float64"]))
     if name is None:
         return []
-    if graph.arrays[name].dtype == np.float32 and to == "float32":
+    if graph.arrays[name].dtype.kind == "f" and to.startswith("float"):
         return []
     return graph.add("Cast", [name], to=_TYPES[to])
 
@@ -525,8 +547,121 @@ def _loop(graph: Drawn) -> list[str]:
     return graph.add("Loop", [trips, "", start], 2, body=body)
 
 
-def draw(seed: int) -> tuple[Drawn, onnx.ModelProto, onnx.ModelProto, str, int] | None:
-    """Draw a graph; return it, its model, one that returns indices and data instead, operator and axis."""
+def _scan(graph: Drawn) -> list[str]:
+    """Count over the rows of a tensor in a Scan: the last counter, all of them, and each row plus a counter."""
+    rows = graph.pick(lambda array: array.dtype == np.int64 and array.ndim == 1 and array.size > 0)
+    start = graph.pick(lambda array: array.dtype == np.int64 and array.ndim == 0)
+    if rows is None or start is None:
+        return []
+    number = len(graph.nodes)
+    names = [f"s{number}_{part}" for part in ("state", "row", "next", "seen", "sum", "step")]
+    info = helper.make_tensor_value_info
+    step = int(graph.rng.choice([1, 2, -1, 0]))
+    body = helper.make_graph(
+        [
+            helper.make_node("Add", [names[0], names[5]], [names[2]]),
+            helper.make_node("Identity", [names[0]], [names[3]]),
+            helper.make_node("Add", [names[0], names[1]], [names[4]]),
+        ],
+        "body",
+        [info(name, TensorProto.INT64, []) for name in names[:2]],
+        [info(name, TensorProto.INT64, []) for name in names[2:5]],
+        [helper.make_tensor(names[5], TensorProto.INT64, [], [step])],
+    )
+    return graph.add("Scan", [start, rows], 3, body=body, num_scan_inputs=1)
+
+
+def _branches(graph: Drawn) -> list[str]:
+    """Choose one of two values by an If, whose branches read them from around it."""
+    first = graph.pick(_whole)
+    if first is None:
+        return []
+    dtype, rank = graph.arrays[first].dtype, graph.arrays[first].ndim
+    second = graph.pick(lambda array: array.dtype == dtype and array.ndim == rank)
+    number, info = len(graph.nodes), graph.add("Shape", [first])
+    size = graph.add("Size", info)
+    condition = graph.add(
+        str(graph.rng.choice(["Less", "Greater"])),
+        [graph.pick(lambda array: array.dtype == np.int64 and array.ndim == 0) or size[0], *size],
+    )
+    if second is None or not condition:
+        return []
+    type = _TYPES[dtype.name]
+    branches = {}
+    for branch, source in (("then_branch", first), ("else_branch", second)):
+        name = f"i{number}_{branch}"
+        value = helper.make_tensor_value_info(name, type, [None] * rank)
+        branches[branch] = helper.make_graph(
+            [helper.make_node("Identity", [source], [name])], branch, [], [value]
+        )
+    chosen = graph.arrays[first if bool(graph.arrays[condition[0]]) else second]
+    name = f"v{len(graph.nodes)}_0"
+    graph.nodes.append(helper.make_node("If", condition, [name], **branches))
+    graph.used["If"] += 1
+    graph.arrays[name] = chosen
+    return [name]
+
+
+def _narrowed(graph: Drawn) -> list[str]:
+    """Compute in a narrow type, where sums overflow, and cast back."""
+    name = graph.pick(_whole)
+    if name is None:
+        return []
+    to = str(graph.rng.choice(["int8", "uint8", "float16", "int32"]))
+    narrow = graph.add("Cast", [name], to=_TYPES[to])
+    if not narrow:
+        return []
+    number = int(graph.rng.choice([1, 2, 100, 127]))
+    type = str(graph.rng.choice(["Add", "Sub", "Mul"]))
+    moved = graph.add(type, [*narrow, graph.constant(number, to)])
+    return graph.add("Cast", moved, to=TensorProto.INT64) if moved else []
+
+
+def _empty(graph: Drawn) -> list[str]:
+    """Cut a tensor so that no elements may be left."""
+    name = graph.pick(lambda array: array.ndim >= 1 and _whole(array))
+    if name is None:
+        return []
+    axis = int(graph.rng.integers(graph.arrays[name].ndim))
+    ends = [
+        graph.constant([number])
+        for number in (int(graph.rng.choice([0, 1, 2])), int(graph.rng.choice([0, 1, 3])))
+    ]
+    return graph.add("Slice", [name, *ends, graph.constant([axis])])
+
+
+@dataclass
+class Case:
+    """A drawn graph with a scatter node.
+
+    Attributes:
+        model, plain: the graph with the node, and one that returns its indices and its data.
+        layout: "ScatterND", "ScatterElements", or "ScatterUpdate" in an IR.
+        is_stacked: whether the first axis of the indices that `plain` returns counts iterations.
+        counts_from_end: whether negative indices are legal.
+    """
+
+    graph: Drawn
+    model: onnx.ModelProto
+    plain: onnx.ModelProto
+    layout: str
+    axis: int
+    is_stacked: bool = False
+    counts_from_end: bool = True
+    ir: "tuple[Path, Path] | None" = None
+
+    def read(self) -> tuple[Model, Model]:
+        """Return the model, and the one that returns indices and data."""
+        if self.ir is not None:
+            model, plain = self.ir
+            return read(str(model)), read(str(plain))
+        return (
+            read("g.onnx", self.model.SerializeToString()), read("g.onnx", self.plain.SerializeToString())
+        )  # fmt: skip
+
+
+def draw(seed: int, folder: "Path | None" = None) -> Case | None:
+    """Draw a graph with a scatter node: at the top, in a branch or in a loop; with a folder maybe as an IR."""
     rng = np.random.default_rng(seed)
     sizes = {name: int(rng.integers(1, 5)) for name in "BNM"}
     graph = Drawn(rng, sizes)
@@ -534,38 +669,172 @@ def draw(seed: int) -> tuple[Drawn, onnx.ModelProto, onnx.ModelProto, str, int] 
         ("x", "float32", (_dim(rng, "B"), _dim(rng, "N"))), ("p", "int64", ()), ("q", "int32", (1,)),
         ("v", "int64", (_dim(rng, "N"),)), ("t", "int64", (_dim(rng, "M"), 2)),
         ("m", "bool", (_dim(rng, "B"), _dim(rng, "N"))), ("k", "bool", (_dim(rng, "N"),)),
-        ("f", "float32", (_dim(rng, "M"),)),
+        ("f", "float32", (_dim(rng, "M"),)), ("a", "int8", (_dim(rng, "N"),)),
+        ("o", "uint8", (_dim(rng, "M"),)), ("h", "float16", (_dim(rng, "N"),)),
+        ("z", "int64", (_dim(rng, "B"), 0)),
     ]  # fmt: skip
     for name, dtype, dims in kinds:
         graph.inputs[name] = (dtype, dims)
         graph.arrays[name] = _elements(rng, dtype, [_size_of(dim, sizes) for dim in dims], calm=True)
     for _ in range(int(rng.integers(2, 14))):
         _step(graph)
-    type = str(rng.choice(["ScatterND", "ScatterElements"]))
+    is_ir = folder is not None and rng.random() < 0.3
+    layout = str(rng.choice(["ScatterND", "ScatterElements", *(["ScatterUpdate"] if is_ir else [])]))
     data = graph.pick(lambda array: array.dtype == np.float32 and array.ndim >= 1)
     if data is None:
         return None
     rank = graph.arrays[data].ndim
-    if type == "ScatterND":
-        indices = graph.pick(
-            lambda array: array.dtype == np.int64 and array.ndim >= 1 and 1 <= array.shape[-1] <= rank
-        )
-    else:
-        indices = graph.pick(lambda array: array.dtype == np.int64 and array.ndim == rank)
+    ranks = {"ScatterND": range(1, 9), "ScatterElements": (rank,), "ScatterUpdate": range(3)}[layout]
+    indices = graph.pick(
+        lambda array: array.dtype == np.int64 and array.ndim in ranks
+        and (layout != "ScatterND" or 1 <= array.shape[-1] <= rank)
+    )  # fmt: skip
     if indices is None or indices in {each.name for each in graph.initializers}:
         return None
     axis = int(rng.integers(rank))
-    shape = _updates_shape(graph, type, data, indices)
-    if shape is None:
-        return None
-    updates = graph.add(
-        "ConstantOfShape", [shape], value=helper.make_tensor("z", TensorProto.FLOAT, [1], [0.0])
-    )
+    if is_ir:
+        assert folder is not None
+        return _as_ir(graph, layout, axis, indices, data, folder / str(seed))
+    place = str(rng.choice(["top", "top", "branch", "loop"]))
+    if place == "loop":
+        return _in_loop(graph, layout, axis, indices, data)
+    updates = _updates(graph, layout, data, indices)
     if not updates:
         return None
-    attributes: dict[str, Any] = {"axis": axis} if type == "ScatterElements" else {}
-    node = helper.make_node(type, [data, indices, *updates], ["y"], name="scatter", **attributes)
-    return graph, graph.model([node], ["y"]), graph.model([], [indices, data]), type, axis
+    attributes: dict[str, Any] = {"axis": axis} if layout == "ScatterElements" else {}
+    node = helper.make_node(layout, [data, indices, updates], ["y"], name="scatter", **attributes)
+    if place == "branch":
+        node = _in_branch(graph, node, data)
+    model = graph.model([node], [node.output[0]])
+    return Case(graph, model, graph.model([], [indices, data]), layout, axis)
+
+
+def _in_branch(graph: Drawn, node: onnx.NodeProto, data: str) -> onnx.NodeProto:
+    """Return an If one branch of which has the scatter node; the condition is an input."""
+    graph.inputs["choice"] = ("bool", ())
+    rank = graph.arrays[data].ndim
+    info = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [None] * rank) for name in ("y", "kept")]
+    node.output[0] = "y"
+    branches = {
+        "then_branch": helper.make_graph([node], "then", [], info[:1]),
+        "else_branch": helper.make_graph(
+            [helper.make_node("Identity", [data], ["kept"])], "else", [], info[1:]
+        ),
+    }
+    for graph_of_branch in branches.values():
+        graph_of_branch.output[0].name = graph_of_branch.node[-1].output[0]
+    return helper.make_node("If", ["choice"], ["result"], **branches)
+
+
+def _in_loop(graph: Drawn, layout: str, axis: int, indices: str, data: str) -> Case | None:
+    """Write in each iteration of a Loop, to indices that are the same or count with it."""
+    rng, info = graph.rng, helper.make_tensor_value_info
+    rank = graph.arrays[data].ndim
+    trips = graph.pick(lambda array: array.dtype == np.int64 and array.ndim == 0 and 0 <= int(array) < 9)
+    if trips is None or rng.random() < 0.5:
+        trips = graph.constant(int(rng.integers(0, 4)))
+    kind = str(rng.choice(["same", "plus", "counter"] if layout == "ScatterND" else ["same", "plus"]))
+    columns = graph.constant([0])
+    if kind == "counter":  # tuples [counter, place]
+        place = graph.constant([int(number) for number in rng.integers(0, 3, rank - 1)])
+        graph.arrays["tuple"] = np.zeros((1, rank), np.int64)
+        updates = _updates(graph, layout, data, "tuple", is_made=True)
+        inner = [
+            helper.make_node("Unsqueeze", ["i", columns], ["first"]),
+            helper.make_node("Concat", ["first", place], ["row"], axis=0),
+            helper.make_node("Unsqueeze", ["row", columns], ["used"]),
+        ]
+        index_rank = 2
+        del graph.arrays["tuple"]
+    else:
+        updates = _updates(graph, layout, data, indices)
+        inner = [
+            helper.make_node(
+                *(("Add", [indices, "i"]) if kind == "plus" else ("Identity", [indices])), ["used"]
+            )
+        ]
+        index_rank = graph.arrays[indices].ndim
+    if not updates:
+        return None
+    attributes: dict[str, Any] = {"axis": axis} if layout == "ScatterElements" else {}
+
+    def loop(writes: bool) -> onnx.NodeProto:
+        last = (
+            helper.make_node(layout, ["d", "used", updates], ["d_out"], name="scatter", **attributes) if writes
+            else helper.make_node("Identity", ["d"], ["d_out"])
+        )  # fmt: skip
+        body = helper.make_graph(
+            [helper.make_node("Identity", ["c"], ["c_out"]), *inner, last,
+             helper.make_node("Identity", ["used"], ["seen"])],
+            "body",
+            [info("i", TensorProto.INT64, []), info("c", TensorProto.BOOL, []),
+             info("d", TensorProto.FLOAT, [None] * rank)],
+            [info("c_out", TensorProto.BOOL, []), info("d_out", TensorProto.FLOAT, [None] * rank),
+             info("seen", TensorProto.INT64, [None] * index_rank)],
+        )  # fmt: skip
+        return helper.make_node("Loop", [trips, "", data], ["y", "all"], body=body)
+
+    model = graph.model([loop(True)], ["y"])
+    return Case(graph, model, graph.model([loop(False)], ["all", data]), layout, axis, is_stacked=True)
+
+
+def _as_ir(graph: Drawn, layout: str, axis: int, indices: str, data: str, folder: Path) -> Case | None:
+    """Return the graph as OpenVINO reads it from ONNX, with a scatter node of OpenVINO; None if it does not."""
+    import openvino
+    from openvino import opset3, opset4, opset12, opset15
+
+    plain = graph.model([], [indices, data])
+    folder.mkdir(parents=True, exist_ok=True)
+    onnx.save(plain, folder / "plain.onnx")
+    try:
+        read_model = openvino.Core().read_model(folder / "plain.onnx")
+    except RuntimeError:
+        return None
+    openvino.save_model(read_model, folder / "plain.xml", compress_to_fp16=False)
+    places, written = [result.input_value(0) for result in read_model.get_results()]
+    of_places, of_data = opset15.shape_of(places), opset15.shape_of(written)
+
+    def part(shape: Any, start: int, stop: int) -> Any:
+        return opset15.slice(shape, *[opset15.constant(np.array([number])) for number in (start, stop, 1)])
+
+    depth = graph.arrays[indices].shape[-1] if layout == "ScatterND" else 0
+    pieces = {
+        "ScatterND": [part(of_places, 0, -1), part(of_data, depth, _LAST)],
+        "ScatterElements": [of_places],
+        "ScatterUpdate": [part(of_data, 0, axis), of_places, part(of_data, axis + 1, _LAST)],
+    }[layout]
+    updates = opset15.broadcast(opset15.constant(np.float32(0)), opset15.concat(pieces, 0))
+    counts_from_end = layout != "ScatterUpdate"
+    if layout == "ScatterND":
+        is_new = bool(graph.rng.random() < 0.5)
+        make = opset15.scatter_nd_update if is_new else opset4.scatter_nd_update
+        node, counts_from_end = make(written, places, updates), is_new
+    elif layout == "ScatterElements":
+        constant = opset15.constant(np.int64(axis))
+        node = opset12.scatter_elements_update(written, places, updates, constant)
+    else:
+        node = opset3.scatter_update(written, places, updates, opset15.constant(np.int64(axis)))
+    node.set_friendly_name("scatter")
+    whole = openvino.Model([opset15.result(node)], read_model.get_parameters(), "g")
+    openvino.save_model(whole, folder / "model.xml", compress_to_fp16=False)
+    files = folder / "model.xml", folder / "plain.xml"
+    return Case(graph, plain, plain, layout, axis, counts_from_end=counts_from_end, ir=files)
+
+
+def _updates(graph: Drawn, layout: str, data: str, indices: str, *, is_made: bool = False) -> str | None:
+    """Return a value of zeros that has the shape of updates; None if it cannot be made."""
+    if is_made:
+        shape = graph.add(
+            "Concat",
+            [graph.constant([1]), *graph.add("Shape", [data], start=graph.arrays[data].ndim)],
+            axis=0,
+        )
+    else:
+        name = _updates_shape(graph, layout, data, indices)
+        shape = [] if name is None else [name]
+    zeros = helper.make_tensor("z", TensorProto.FLOAT, [1], [0.0])
+    updates = graph.add("ConstantOfShape", shape, value=zeros) if shape else []
+    return updates[0] if updates else None
 
 
 def _updates_shape(graph: Drawn, type: str, data: str, indices: str) -> str | None:
@@ -589,9 +858,15 @@ def _size_of(dim: int | str, sizes: dict[str, int]) -> int:
 def _elements(rng: np.random.Generator, dtype: str, shape: list[int], *, calm: bool) -> np.ndarray[Any, Any]:
     if dtype == "bool":
         return np.asarray(rng.random(shape) < rng.choice([0.0, 0.5, 1.0]))
-    if dtype == "float32":
-        return (rng.integers(-40, 40, shape) / 4).astype(np.float32)
-    low, high = ((0, 4), (-5, 9), (0, 3))[int(rng.integers(3))]
+    if dtype.startswith("float"):
+        numbers = rng.integers(-40, 40, shape) / 4
+        if rng.random() < 0.5:
+            numbers = np.floor(numbers)
+        if not calm and rng.random() < 0.3:
+            numbers = np.where(rng.random(shape) < 0.3, rng.choice(_STRANGE, shape), numbers)
+        with np.errstate(over="ignore"):
+            return np.asarray(numbers.astype(dtype))
+    low, high = ((0, 4), (0 if dtype == "uint8" else -5, 9), (0, 3))[int(rng.integers(3))]
     array = rng.integers(low, high, shape)
     if not calm and rng.random() < 0.3:
         limits = np.iinfo(dtype)
@@ -613,44 +888,59 @@ def feeds_of(graph: Drawn, rng: np.random.Generator) -> dict[str, np.ndarray[Any
     return feeds
 
 
-def violations(seed: int, runs: int = 50, figures: "Counter[str] | None" = None) -> Iterator[str]:
+def violations(
+    seed: int, runs: int = 50, figures: "Counter[str] | None" = None, folder: "Path | None" = None
+) -> Iterator[str]:
     """Yield each claim about the graph of a seed that a run breaks.
 
     Figures count graphs, runs, and of the graphs with a conditional range those for which some inputs break a
-    condition, and those for which such inputs break an index, too.
+    condition, and those for which such inputs break an index, too; of refuted ones those with a witness that
+    breaks an index when it is run. With a folder some graphs are IRs, written to it.
     """
     figures = Counter() if figures is None else figures
-    drawn = draw(seed)
-    if drawn is None:
+    case = draw(seed, folder)
+    if case is None:
         return
-    graph, model, plain, type, axis = drawn
-    contract = make_contract(read("g.onnx", model.SerializeToString()))
+    model, plain = case.read()
+    contract = make_contract(model)
     node = next(each for each in contract.nodes if each.name == "scatter")
     figures["graphs"] += 1
+    figures["IRs"] += case.ir is not None
+    figures["in bodies"] += ":" in node.scope
     figures[f"range {node.range.status}"] += 1
     figures[f"distinct {node.distinct.status}"] += 1
     if node.range.status in {"unknown"} and node.distinct.status == "unknown":
         return
     try:
-        program: Program = prepare(read("g.onnx", plain.SerializeToString()))
+        program: Program = prepare(plain)
     except Error:
         return
+    if node.range.status == "refuted":
+        figures["refuted with a witness"] += node.range.witness is not None
     rng = np.random.default_rng(seed + 1_000_000_007)
     outcomes = Counter[tuple[bool, bool]]()
     for _ in range(runs):
-        feeds = feeds_of(graph, rng)
+        feeds = feeds_of(case.graph, rng)
         try:
             with np.errstate(all="ignore"):
-                indices, data = program.run(feeds).values()
+                result, data = program.run(feeds).values()
         except Error:
             continue
         figures["runs"] += 1
-        if indices.size and node.range.status == "conditional":
-            outcomes[_holds_for(contract, feeds), _is_legal(indices, data, type, axis)] += 1
-        yield from _broken(contract, feeds, indices, data, type, axis, seed)
+        for indices in result if case.is_stacked else [result]:
+            if indices.size and node.range.status == "conditional":
+                outcomes[_holds_for(contract, feeds), _is_legal(indices, data, case)] += 1
+            broken = [*_broken(contract, feeds, indices, data, case, seed)]
+            yield from broken
+            if broken:
+                return
+    figures["runs that break a condition"] += outcomes[False, True] + outcomes[False, False]
+    figures["runs that break an index, too"] += outcomes[False, False]
     if outcomes[False, True] or outcomes[False, False]:
         figures["conditions broken"] += 1
         figures["which broke an index"] += bool(outcomes[False, False])
+        if not outcomes[False, False]:
+            figures[f"never exact: {seed}"] += 1
 
 
 def _holds_for(contract: Contract, feeds: dict[str, Any]) -> bool:
@@ -661,34 +951,40 @@ def _holds_for(contract: Contract, feeds: dict[str, Any]) -> bool:
     return True
 
 
-def _limits(indices: Any, data: Any, type: str, axis: int) -> list[int]:
-    return list(data.shape[: indices.shape[-1]]) if type == "ScatterND" else [data.shape[axis]]
+def _limits(indices: Any, data: Any, case: Case) -> list[int]:
+    if case.layout == "ScatterND":
+        return list(data.shape[: indices.shape[-1]])
+    return [data.shape[case.axis]]
 
 
-def _is_legal(indices: Any, data: Any, type: str, axis: int) -> bool:
-    limits = _limits(indices, data, type, axis)
+def _is_legal(indices: Any, data: Any, case: Case) -> bool:
+    limits = _limits(indices, data, case)
     rows = indices.reshape(-1, len(limits))
-    return bool(((rows >= [-limit for limit in limits]) & (rows < limits)).all())
+    lows = [-limit if case.counts_from_end else 0 for limit in limits]
+    return bool(((rows >= lows) & (rows < limits)).all())
 
 
 def _broken(
-    contract: Contract, feeds: dict[str, Any], indices: Any, data: Any, type: str, axis: int, seed: int
+    contract: Contract, feeds: dict[str, Any], indices: Any, data: Any, case: Case, seed: int
 ) -> Iterator[str]:
     node = next(each for each in contract.nodes if each.name == "scatter")
-    limits = _limits(indices, data, type, axis)
-    if (type == "ScatterND" and len(limits) < indices.shape[-1]) or not indices.size:
+    limits = _limits(indices, data, case)
+    if (case.layout == "ScatterND" and len(limits) < indices.shape[-1]) or not indices.size:
         return
     rows = indices.reshape(-1, len(limits))
-    is_legal, holds = _is_legal(indices, data, type, axis), _holds_for(contract, feeds)
+    is_legal, holds = _is_legal(indices, data, case), _holds_for(contract, feeds)
     if node.range.status in {"proven", "conditional"} and holds and not is_legal:
         yield f"{seed}: range {node.range.status}, {node.range.conditions}: {_shown(feeds)} gives {rows.tolist()} of {limits}"
-    if node.range.status == "refuted" and is_legal and indices.size:
+    if node.range.status == "refuted" and is_legal and not node.range.witness:
         yield f"{seed}: range refuted: {_shown(feeds)} gives {rows.tolist()} of {limits}"
+    repeats = _repeats(indices, rows, limits, case)
+    if node.distinct.status == "refuted" and is_legal and not repeats:
+        yield f"{seed}: distinct refuted: {_shown(feeds)} gives {indices.tolist()} of {limits}"
     if (
         node.distinct.status in {"proven", "conditional"}
         and is_legal
         and holds_all(node.distinct.conditions, feeds)
-        and _repeats(indices, rows, limits, type, axis)
+        and repeats
     ):
         yield (
             f"{seed}: distinct {node.distinct.status}, {node.distinct.conditions}: "
@@ -696,11 +992,13 @@ def _broken(
         )
 
 
-def _repeats(indices: Any, rows: Any, limits: list[int], type: str, axis: int) -> bool:
+def _repeats(indices: Any, rows: Any, limits: list[int], case: Case) -> bool:
     wrapped = np.where(rows < 0, rows + np.array(limits), rows)
-    if type == "ScatterND":
+    if case.layout == "ScatterND":
         return len({tuple(row) for row in wrapped.tolist()}) < len(wrapped)
-    return _repeats_along(wrapped.reshape(indices.shape), axis)
+    if case.layout == "ScatterUpdate":
+        return bool(np.unique(wrapped).size < wrapped.size)
+    return _repeats_along(wrapped.reshape(indices.shape), case.axis)
 
 
 def _repeats_along(array: Any, axis: int) -> bool:

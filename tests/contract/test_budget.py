@@ -49,8 +49,9 @@ def test_proofs_share_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     knowledge.add(start)
     assert knowledge.proves(size.minus(start))
     copy = Knowledge(knowledge)
-    for _ in range(3):
-        copy.proves(start.minus(size))
-        copy.proves(size.minus(start))
-    assert not knowledge.proves(size.minus(start))
+    for number in range(3):
+        copy.proves(start.minus(size).plus(-number))
+        copy.proves(size.minus(start).plus(number + 1))
+    assert not knowledge.proves(size.minus(start).plus(9))
+    assert knowledge.proves(size.minus(start)), "an answer is kept"
     assert knowledge.proves(start)

@@ -50,7 +50,7 @@ def test_converted_models_compute_with_sizes_that_are_there(tmp_path: Path) -> N
         conversion = convert(read(before), "ScatterElements", verify=1)
         assert conversion.converted[0].is_safe
         assert conversion.write(after) == (
-            "sizes that the file stores for 'x' become dynamic: they are not proven, and new nodes read them",
+            "the stored sizes of 'x' are made dynamic: they are not proven, and new nodes depend on them",
         )
         for sizes in ((6, 5), (7, 4), (9, 8)):
             jobs |= {f"{name} {sizes} {path.stem}": (path, feeds(name, *sizes)) for path in (before, after)}

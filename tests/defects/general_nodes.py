@@ -11,6 +11,8 @@ from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
 from tests.models.ir_text import PRECISIONS, IrText, Output
 
 SIZES = (2, 3, 1, 2, 1, 2)
+_ODD_SIZES = (3, 3, 1, 3, 1, 3)
+"""Sizes of an odd number of elements, so that those of 4 bits fill no whole bytes."""
 RANKS = range(len(SIZES) + 1)
 SHAPES = ("static", "bounded", "open")
 """Whether a file has sizes, upper bounds of 4, or neither."""
@@ -82,7 +84,8 @@ class General(NamedTuple):
 def write_general(folder: Path, node: General) -> tuple[str, dict[str, Array]]:
     """Write an IR of one node, and return its path and inputs: small numbers, which every type holds."""
     PRECISIONS.setdefault(node.type, node.type.upper())
-    ir, operator, sizes = IrText(), node.row, SIZES[: node.rank]
+    ir, operator = IrText(), node.row
+    sizes = (_ODD_SIZES if operator == "Concat" else SIZES)[: node.rank]
     types = _types(node)
     feeds, inputs = dict[str, Array](), list[Output]()
     for number, type in enumerate(types):
@@ -91,8 +94,11 @@ def write_general(folder: Path, node: General) -> tuple[str, dict[str, Array]]:
         numbers = np.arange(np.prod(sizes, dtype=int)).reshape(sizes) % 2
         kind = dtype(ELEMENT_TYPES[type])
         feeds[name] = np.asarray(1 - numbers if number else numbers)
-        if operator in {"Divide", "FloorMod"}:  # by something other than 0
+        if operator == "Divide":  # by something other than 0
             feeds[name] = np.asarray(0 * numbers + 1)
+        if operator == "FloorMod":  # of a negative number, which is not the remainder of a division
+            is_signed = type[0] in "fbi" and type != "f8e8m0"
+            feeds[name] = np.asarray(0 * numbers + (2 if number else -1 if is_signed else 1))
         if kind is not None:
             feeds[name] = feeds[name].astype(kind)
     for number, values in enumerate(_constants(operator, node.rank)):

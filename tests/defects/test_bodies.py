@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,9 +17,10 @@ from ir_scatter.defects.base import Result
 from ir_scatter.defects.evidence import Row, Target
 from ir_scatter.formats import FORMATS
 from ir_scatter.formats.onnx.graph import OnnxGraph
-from ir_scatter.portability import Portability, diagnose
+from ir_scatter.portability import Portability, diagnose, portability_to
 from ir_scatter.reading import read
 from ir_scatter.runners.base import Runner
+from tests.campaigns.body_models import IrGraph
 from tests.models.ir_text import IrText
 from tests.models.nested_ir import PARTS, put_in, put_out, result
 from tests.models.onnx_text import save
@@ -323,3 +326,43 @@ def test_what_a_loop_is_given_that_is_folded(
     }  # fmt: skip
     (output,) = runner.run(path, feeds, timeout=60).outputs.values()
     assert [row[0] for row in output.tolist()] == result
+
+
+_NO_END = 2**63 - 1
+
+
+@pytest.mark.openvino
+@pytest.mark.parametrize(
+    ("type", "numbers", "masks", "is_shared"),
+    [
+        ("StridedSlice", [9, 1, 1], "1", True),
+        ("StridedSlice", [0, _NO_END, 1], "0", True),
+        ("StridedSlice", [0, 2**31 - 1, 1], "0", False),
+        ("Slice", [0, _NO_END, 1, 0], "", True),
+        ("Slice", [0, 2**31 - 1, 1, 0], "", False),
+        ("Slice", [0, 4, 1, 0], "", False),
+    ],
+)
+def test_slices_of_open_invariants(
+    type: str, numbers: list[int], masks: str, is_shared: bool, runner: Runner, tmp_path: Path
+) -> None:
+    """A slice shares memory though its size is open, if it begins at 0 and has no end."""
+    graph = IrGraph(Random(0))
+    data, total = graph.input("f32", ("N",)), graph.input("f32", ("N",))
+    attributes = {"begin_mask": masks, "end_mask": masks} if masks else {}
+
+    def body(inner: Any, step: Any, states: list[Any], parts: list[Any], fixed: list[Any]) -> list[Any]:
+        limits = [inner.const("i64", [number]) for number in numbers]
+        view = inner.node(
+            type, "opset8" if type == "Slice" else "opset1", [*fixed, *limits], "f32", ("N",), **attributes
+        )
+        at, ten = inner.const("i64", [0]), inner.const("f32", [10])
+        return [inner.apply("Add", states[0], inner.scatter("elements", view, at, ten, 0, "sum"))]
+
+    graph.result(graph.loop(3, [total], [], [data], body)[0])
+    path = Path(graph.text.write(tmp_path))
+    feeds = {"in0": np.ones(4, np.float32), "in1": np.zeros(4, np.float32)}
+    (output,) = runner.run(path, feeds, timeout=60).outputs.values()
+    assert output[0] == (11 + 21 + 31 if is_shared else 33)
+    diagnostics = diagnose(read(path), portability_to(("CPU",)))
+    assert [one.severity for one in diagnostics if one.code == "DEV112"] == ["error"] * is_shared

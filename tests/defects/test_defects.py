@@ -51,7 +51,7 @@ def test_codes_and_names_are_unique() -> None:
 def test_a_defect_says_what_it_is_and_has_probes(defect: Defect) -> None:
     assert len(defect.text) > 40
     assert defect.avoid
-    assert not str(defect.avoid).endswith(".")
+    assert not defect.avoid.endswith(".")
     assert defect.probes
     keys = [key_of(defect, one) for one in (*defect.probes, *defect.near)]
     assert len(set(keys)) == len(keys)

@@ -247,7 +247,7 @@ def test_ranges() -> None:
         "5": "'5' is not a range, expected LOW..HIGH, like 0..31999 or -0.5..0.5",
         "a..5": "'a..5' is not a range, expected LOW..HIGH, like 0..31999 or -0.5..0.5",
         "0..inf": "(0, inf) is not a range, expected two finite numbers",
-        "2..1": "the range begins at 2 and ends at 1, expected a begin that is not above",
+        "2..1": "the range begins at 2 and ends at 1, expected the lower number first",
     }.items():
         with pytest.raises(ValueError, match=r"^.") as caught:
             parse_range(text)

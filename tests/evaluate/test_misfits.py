@@ -25,10 +25,22 @@ def test_a_parameter_that_nothing_flows_into(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "sentence"),
     [
-        ('stride="2"', 'stride="1"', r"the stride is 1 and a part 2 long"),
-        ('axis="0"', 'axis="5"', r"axis of an input of a port map is 5, what flows in is \[6, 3\]"),
-        ('start="0"', 'start="6"', r"parts from 6 to -1 by 2 of 6 positions"),
-        ('end="-1"', 'end="-7"', r"parts from 0 to -7 by 2 of 6 positions"),
+        ('stride="2"', 'stride="1"', r"the stride is 1, expected the size of a part, 2"),
+        (
+            'axis="0"',
+            'axis="5"',
+            r"axis of an input of a port map is 5, expected one of 2 dimensions of \[6, 3\]",
+        ),
+        (
+            'start="0"',
+            'start="6"',
+            r"the loop slices positions 6 to -1, expected positions from -6 to 5 on axis 0",
+        ),
+        (
+            'end="-1"',
+            'end="-7"',
+            r"the loop slices positions 0 to -7, expected positions from -6 to 5 on axis 0",
+        ),
     ],
 )
 def test_parts(old: str, new: str, sentence: str, tmp_path: Path) -> None:
@@ -82,7 +94,7 @@ TEXTS: list[tuple[str, str, type[Error], str]] = [
               row = Squeeze (flat, zero)
               part = Slice (row, zero, last)
             }> }""",
-        EvaluationFailed, r"the parts of an output are \[1\], \[2\], expected equal",
+        EvaluationFailed, r"the parts of an output have shapes \[1\], \[2\], expected equal",
     ),
 ]  # fmt: skip
 

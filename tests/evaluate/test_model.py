@@ -75,7 +75,7 @@ def test_functions_that_call_functions(depth: int, tmp_path: Path) -> None:
     if depth < 1000:
         assert evaluate_model(path, {"x": _floats(3)})["y"].tolist() == [-3]
         return
-    with pytest.raises(EvaluationFailed, match="graphs are nested too deep in each other"):
+    with pytest.raises(EvaluationFailed, match="the graphs are nested too deeply"):
         evaluate_model(path, {"x": _floats(3)})
 
 

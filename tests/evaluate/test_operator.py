@@ -163,7 +163,7 @@ def test_a_negative_index_is_refused_where_the_text_forbids_it(operator: str) ->
 
 def test_an_index_of_an_empty_dimension_is_refused() -> None:
     error = refusal("ScatterUpdate-3", data=np.zeros((2, 0)), indices=0, updates=np.zeros(2), axis=1)
-    assert str(error) == "indices is 0, expected none: the dimension is empty"
+    assert str(error) == "indices is 0, expected no index: the dimension is empty"
     nothing = refusal("ScatterUpdate-3", data=np.zeros((0, 3)), indices=[9], updates=np.zeros((0, 1)), axis=1)
     assert nothing.args == ("indices[0] is 9, expected 0 to 2",)
 

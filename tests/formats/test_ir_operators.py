@@ -87,7 +87,7 @@ def codes(found: Sequence[Diagnostic]) -> set[str]:
 def test_a_stale_output(made: Made, tmp_path: Path) -> None:
     found = told(model_of(made, tmp_path))
     port = len(made.inputs)
-    message = f"x makes [{ROWS}, 3] of its inputs, its output port {port} stores [{STALE}, 3]"
+    message = f"x computes [{ROWS}, 3] from its inputs, its output port {port} stores [{STALE}, 3]"
     assert ("SCT505", message) in found
     assert "SCT302" not in {code for code, _ in found}
     (tmp_path / "legal").mkdir()
@@ -98,7 +98,10 @@ def test_a_stale_output(made: Made, tmp_path: Path) -> None:
 def test_a_stale_precision(made: Made, tmp_path: Path) -> None:
     rows = 1 if made.type == "Unsqueeze" else ROWS
     found = told(model_of(made, tmp_path, rows=rows, type="f16"))
-    assert ("SCT505", f"x makes f32 of its inputs, its output port {len(made.inputs)} stores f16") in found
+    assert (
+        "SCT505",
+        f"x computes f32 from its inputs, its output port {len(made.inputs)} stores f16",
+    ) in found
     assert "SCT202" not in {code for code, _ in found}
 
 
@@ -109,7 +112,7 @@ def test_the_type_that_convert_names_wins(tmp_path: Path) -> None:
         x = ir.parameter("x", "f64", [ROWS, 3])
         cast = ir.add("cast", "Convert", "opset1", [x], [(stored, [ROWS, 3])], {"destination_type": name})
         found = validate(scattered(ir, cast, tmp_path, type=stored))
-        message = f"cast makes {name} of its inputs, its output port 1 stores {stored}"
+        message = f"cast computes {name} from its inputs, its output port 1 stores {stored}"
         assert [one.message for one in found if one.code == "SCT505"] == [message]
         assert ("SCT202" in codes(found)) == is_wrong
 
@@ -134,8 +137,10 @@ def test_many_contradictions_of_one_kind_are_told_once(tmp_path: Path) -> None:
         x = Output(made.layer, made.port, "f32", (ROWS, 3))
     found = [one for one in validate(scattered(ir, x, tmp_path)) if one.code == "SCT505"]
     assert len(found) == 10
-    assert found[0].message == f"n1 makes [{ROWS}, 3] of its inputs, its output port 1 stores [{STALE}, 3]"
-    assert found[-1].message.endswith("; 140 more places contradict each other like this")
+    assert (
+        found[0].message == f"n1 computes [{ROWS}, 3] from its inputs, its output port 1 stores [{STALE}, 3]"
+    )
+    assert found[-1].message.endswith("; 140 more contradictions of this kind")
 
 
 def test_nothing_is_told_of_what_leads_to_no_scatter_node(tmp_path: Path) -> None:
@@ -261,4 +266,4 @@ def test_a_list_is_repeated_no_times_below_zero(tmp_path: Path) -> None:
     ir = IrText()
     x, times = ir.parameter("x", "f32", [ROWS, 3]), ir.const("times", "i64", [-1, 1])
     found = scattered(ir, ir.add("tile", "Tile", "opset1", [x, times], [("f32", [ROWS, 3])]), tmp_path)
-    assert ("SCT505", "tile makes [0, 3] of its inputs, its output port 2 stores [16, 3]") in told(found)
+    assert ("SCT505", "tile computes [0, 3] from its inputs, its output port 2 stores [16, 3]") in told(found)

@@ -374,8 +374,8 @@ def test_files_in_other_encodings_are_refused() -> None:
         ('to-layer="4" to-port="1"', 'to-layer="7" to-port="1"', "not every input has exactly one edge"),
         ('from-layer="2" from-port="0"', 'from-layer="77" from-port="0"', "a layer or a port that does not exist"),
         ('from-layer="2" from-port="0"', 'from-layer="2" from-port="8"', "a layer or a port that does not exist"),
-        ('<port id="3" precision="I64" />', '<port id="2" precision="I64" />', "its ports are not different numbers"),
-        ('<port id="3" precision="I64" />', '<port id="x" precision="I64" />', "its ports are not different numbers"),
+        ('<port id="3" precision="I64" />', '<port id="2" precision="I64" />', "its ports are not unique numbers"),
+        ('<port id="3" precision="I64" />', '<port id="x" precision="I64" />', "its ports are not unique numbers"),
         ('<layer id="7"', '<layer id="4"', "several layers have the id 4, expected one"),
         ('<layer id="7"', '<layer id="2"', "several layers have the id 2, expected one"),
         ('id="4" name', 'id="x" name', "its id is 'x', expected a number"),
@@ -402,7 +402,7 @@ def test_new_ids_are_above_the_greatest() -> None:
 
 
 def test_an_input_that_is_left_out_is_refused() -> None:
-    with pytest.raises(NotEditable, match=r"the new X 'x' leaves an input out, expected all of them"):
+    with pytest.raises(NotEditable, match=r"the new X 'x' omits an input, expected all of them"):
         convert(TWO, alone("X", inputs=lambda inputs: [None, *inputs]))
 
 
@@ -416,7 +416,7 @@ def test_new_constants_are_refused_where_old_ones_would_read_them(
     reason = f"its constants end at byte 24 of a .bin that has {len(weights or b'')}"
     if weights is None:
         reason = "model.bin cannot be read (no such file or directory)"
-    with pytest.raises(NotEditable, match=re.escape(f"{reason}: there is no place for new constants")):
+    with pytest.raises(NotEditable, match=re.escape(f"{reason}: new constants cannot be appended")):
         write_ir(model, [Patch(node, as_tuples(node)) for node in nodes])
     assert write_ir(model, [Patch(node, alone(opset="opset7")(node)) for node in nodes]).appended == b""
 
@@ -488,7 +488,7 @@ def test_equal_constants_share_their_bytes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("type", ["string", "u1", "u3", "f6e2m3"])
 def test_types_that_cannot_be_written_are_refused(type: str, tmp_path: Path) -> None:
-    with pytest.raises(NotEditable, match=f"of type {type}"):
+    with pytest.raises(NotEditable, match=f"element type {type}"):
         write_constants(tmp_path, {"c": (type, np.zeros(2))})
 
 

@@ -125,9 +125,9 @@ MALFORMED = {
         "has index [0, 2] for value 1 after [1, 0], expected ascending indices",
     ),
     "fewer indices": (sparse([1, 2], [0], [3]), "have shape [1], expected [2] or [2, 1]"),
-    "values of two dimensions": (sparse([[1]], [0], [3]), "have shape [1, 1], expected a list"),
+    "values of two dimensions": (sparse([[1]], [0], [3]), "have shape [1, 1], expected rank 1"),
     "no indices": (sparse([1], None, [3]), "are missing, expected 1"),
-    "a negative dimension": (sparse([1], [0], [-3]), "are [-3], expected none below 0"),
+    "a negative dimension": (sparse([1], [0], [-3]), "are [-3], expected numbers >= 0"),
     "a huge one": (sparse([1], [2**62], [2**61]), "expected one within"),
 }  # fmt: skip
 
@@ -190,7 +190,9 @@ def test_references_to_attributes_of_another_type(name: str, tmp_path: Path) -> 
     path = saved(tmp_path, parser.parse_model(text))
     found = [one.message for one in validate(read(path)) if one.code == "SCT937"]
     assert len(found) == 1
-    assert found[0].startswith(f"attribute {attribute} refers to 'w' of the call, {kind}, expected a")
+    assert found[0].startswith(
+        f"attribute {attribute} refers to 'w' of the call, which is {kind}, expected a"
+    )
     with pytest.raises(BrokenModel):
         evaluate_model(path, {})
     assert make_feeds(path)["data"].shape == (4,)

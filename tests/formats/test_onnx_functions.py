@@ -196,7 +196,7 @@ def test_too_many_signatures_share_one_instance() -> None:
     assert next(instances[-1].walk()).outputs[0].shape is None
     (limit,) = model.find_limits()
     assert limit.message == (
-        "3 calls of functions are not looked at one by one: a function is called with more than 1024 kinds of "
+        "3 calls of functions are not checked individually: a function is called with more than 1024 combinations of "
         "inputs and attributes"
     )
 

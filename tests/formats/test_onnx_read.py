@@ -363,9 +363,17 @@ def test_inputs_that_nothing_produces() -> None:
         }
     """)
     assert defects(model) == [
-        ("unknown-value", "a", "input 1 is 'ghost', which nothing produces"),
-        ("unknown-value", "y:then_branch/p", "input 1 is 'spirit', which nothing produces"),
-        ("unknown-value", "y:else_branch/nobody", "output 'nobody' of the graph is produced by nothing"),
+        ("unknown-value", "a", "input 1 is 'ghost', which no node, input or initializer defines"),
+        (
+            "unknown-value",
+            "y:then_branch/p",
+            "input 1 is 'spirit', which no node, input or initializer defines",
+        ),
+        (
+            "unknown-value",
+            "y:else_branch/nobody",
+            "no node, input or initializer defines output 'nobody' of the graph",
+        ),
     ]
     first = model.defects[0]
     assert first.node is not None
@@ -438,7 +446,7 @@ def test_tensors_with_impossible_numbers() -> None:
     assert defects(model) == [("bad-number", "t", message)]
     assert content(next(model.walk()).inputs[0].value) is None
     model = one_tensor(TensorProto(name="t", data_type=TensorProto.FLOAT, dims=[2, -3]))
-    message = "the dimensions of the initializer 't' are [2, -3], expected none below 0"
+    message = "the dimensions of the initializer 't' are [2, -3], expected numbers >= 0"
     assert defects(model) == [("bad-number", "t", message)]
     value = next(model.walk()).inputs[0].value
     assert value is not None

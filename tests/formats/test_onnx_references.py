@@ -119,8 +119,8 @@ def test_references_that_need_not_be_lost(model: ModelProto, fragment: Fragment,
 )
 def test_references_to_what_differs_between_calls(model: ModelProto, fragment: Fragment) -> None:
     message = (
-        r"^own::Put/y: 'axis' is what each call of the function gives as 'dim', expected the same value "
-        rf"in all calls, as {fragment.result.type} is written for one value$"
+        r"^own::Put/y: 'axis' refers to 'dim', which may differ between calls of the function, expected the same value "
+        rf"in all calls, as the new {fragment.result.type} can have only one$"
     )
     with pytest.raises(NotEditable, match=message):
         written_axis(read(model), fragment)
@@ -147,7 +147,7 @@ def test_references_in_a_body_of_a_function() -> None:
     (function,) = ModelProto.FromString(written).functions
     (axis,) = function.node[0].attribute[0].g.node[0].attribute
     assert (axis.name, axis.ref_attr_name) == ("axis", "dim")
-    with pytest.raises(NotEditable, match=r"^own::Put/y:then_branch/x: 'axis' is what each call"):
+    with pytest.raises(NotEditable, match=r"^own::Put/y:then_branch/x: 'axis' refers to 'dim'"):
         patched(model, "ScatterElements", rows_as_nd())
 
 

@@ -172,11 +172,11 @@ REFUSED = {
         edited(f"q = Relu (data) y = {PUT}", nameless),
     ],
     "SCT935 output 1 has no name, expected one": [edited(f"k, j = TopK (data, n) y = {PUT}", nameless)],
-    "SCT920 'a' is the name of more than one value, expected one": [
+    "SCT920 'a' is the name of several values, expected a unique name": [
         graph("a = Relu (data) y = If (c) " + IF.format("a")),
         graph("a = Relu (data) y = Loop (n, c, data) " + LOOP.format("a")),
     ],
-    "SCT920 'n' is the name of more than one value, expected one": [
+    "SCT920 'n' is the name of several values, expected a unique name": [
         graph("y = Loop (n, c, data) " + LOOP.format("n"))
     ],
     "SCT505 'x' is float[5, 3], the file stores int64[5, 3]": [stored("x", 7, (5, 3))],
@@ -197,25 +197,29 @@ REFUSED = {
     "SCT935 an initializer of the body has no name, expected one": [
         of_body(lambda body: body.initializer.append(helper.make_tensor("", 1, (1,), [1])))
     ],
-    "SCT920 'y' is the name of more than one value, expected one": [two_outputs()],
-    "SCT920 'twice' is the name of 2 nodes, expected one": [
+    "SCT920 'y' is the name of several values, expected a unique name": [two_outputs()],
+    "SCT920 'twice' is the name of 2 nodes, expected a unique name": [
         graph(f"[twice] x = Neg (data) [twice] y = {PUT}"),
         of_body(same_names),
     ],
     "SCT927 'x' is used before the node 'x' that produces it, expected nodes in topological order": [
         of_body(lambda body: body.node.insert(0, body.node.pop()))
     ],
-    "SCT921 output 'data' of the body is no output of a node in it, expected one": [
+    "SCT921 output 'data' of the body is not the output of a node in it, expected such an output": [
         graph("y = If (c) " + IF.format("a").replace("(float[5, 3] a) {", "(data) {"))
     ],
-    "SCT937 the model imports no opset of the domain 'my', which f is of": [
+    "SCT937 the model imports no opset of the domain 'my', which f belongs to": [
         parser.parse_model(f"""<ir_version: 10, opset_import: ["" : 18]> m ({INPUTS}) => (float[5, 3] y) {{ y = my.f (data, i, u) }}
           <domain: "my", opset_import: ["" : 18]> f (data, i, u) => (y) {{ y = {PUT} }}""")
     ],
-    "SCT937 the function imports no opset of the domain 'ai.onnx', which Neg is of": [function("y", "my")],
+    "SCT937 the function imports no opset of the domain 'ai.onnx', which Neg belongs to": [
+        function("y", "my")
+    ],
     "SCT920 'y' is an output of the function 2 times, expected once": [function("y, y")],
-    "SCT921 output 'data' of the function is no output of a node in it, expected one": [function("y, data")],
-    "SCT928 the dimensions of attribute 'value' of '' are [1, -1], expected none below 0": [
+    "SCT921 output 'data' of the function is not the output of a node in it, expected such an output": [
+        function("y, data")
+    ],
+    "SCT928 the dimensions of attribute 'value' of '' are [1, -1], expected numbers >= 0": [
         edited(
             f"z = ConstantOfShape <value = float[1] {{0}}> (l) y = {PUT}",
             lambda node: node.attribute[0].t.dims.append(-1),
@@ -335,7 +339,9 @@ def test_runtimes_say_so(tmp_path: Path) -> None:
 
 def test_a_later_constant_with_the_name_of_a_value_in_a_body(tmp_path: Path) -> None:
     """The specification allows the name of a later value around a body, onnxruntime not that of a Constant."""
-    message = "'a' is the name of a value of a body and of a later Constant around it, expected two names"
+    message = (
+        "'a' is the name of a value of a body and of a later Constant around it, expected different names"
+    )
     for word, model in SHADOWED.items():
         found = read("m.onnx", model.SerializeToString()).defects
         said = [(one.kind, one.message.partition(":")[0], one.refused_by) for one in found]

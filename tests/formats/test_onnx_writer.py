@@ -231,7 +231,7 @@ def test_a_fragment_that_makes_no_sense() -> None:
     node = only(model)
     stray = Sketch()
     stray.add("scatter", "ScatterElements", placeholder("lost"), *stray.given[1:])
-    with pytest.raises(ValueError, match="scatter reads 'lost', which no node before it computes"):
+    with pytest.raises(ValueError, match="scatter reads 'lost', which no earlier node computes"):
         write_onnx(model, [Patch(node, stray.fragment())])
 
 
@@ -240,7 +240,7 @@ def test_a_model_that_gets_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     written = write_onnx(model, [])
     monkeypatch.setattr(onnx_writer, "LARGEST", len(written))
     assert write_onnx(model, []) == written
-    with pytest.raises(NotEditable, match=r"model.onnx: .* more than 2 GiB"):
+    with pytest.raises(NotEditable, match=r"model.onnx: .* exceed 2 GiB"):
         write_onnx(model, [Patch(only(model), rows_as_nd())])
 
 

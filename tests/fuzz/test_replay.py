@@ -61,7 +61,7 @@ def test_no_script_is_run_unless_that_is_asked_for(tmp_path: Path, is_older: boo
     """A folder of an earlier version says what its case is in the script alone, which is read as data."""
     place = write(tmp_path)
     script = (place / "repro.py").read_text()
-    (place / "repro.py").write_text(script.replace("import ctypes\n", f"{EVIL}\nimport ctypes\n", 1))
+    (place / "repro.py").write_text(f"{EVIL}\n{script}")
     if is_older:
         (place / "case.json").unlink()
     assert [one.outcome for one in replay(tmp_path)] == ["gone"]
@@ -163,15 +163,21 @@ def outside(place: Path) -> None:
         (lambda place: shutil.rmtree(place), "it has no folder"),
         (lambda place: (place / "model.onnx").unlink(), "it has no model"),
         (pipe, "inputs.npz cannot be read: it is not a regular file"),
-        (damage("case.json"), "does not say what its inputs are"),
-        (damage("case.json", b"[]"), "does not say what its inputs are"),
+        (damage("case.json"), "does not describe its inputs"),
+        (damage("case.json", b"[]"), "does not describe its inputs"),
         (damage("model.onnx"), "the model cannot be read"),
         (damage("inputs.npz"), ""),
         (outside, "the model has weights in other files"),
-        (changed_case(inputs={"data": {"type": {"name": "f31"}, "shape": []}}), "does not say"),
-        (changed_case(inputs={"data": {"type": {"name": "f32"}, "shape": ["x"]}}), "does not say"),
-        (changed_case(inputs=[]), "does not say"),
-        (changed_case(output='"""'), "does not say"),
+        (
+            changed_case(inputs={"data": {"type": {"name": "f31"}, "shape": []}}),
+            "does not describe its inputs",
+        ),
+        (
+            changed_case(inputs={"data": {"type": {"name": "f32"}, "shape": ["x"]}}),
+            "does not describe its inputs",
+        ),
+        (changed_case(inputs=[]), "does not describe its inputs"),
+        (changed_case(output='"""'), "does not describe its inputs"),
     ],
 )
 def test_a_folder_that_is_not_what_it_should_be(

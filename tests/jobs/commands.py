@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from tests.jobs.lab import free_port
 
@@ -33,6 +34,11 @@ class Lab:
             "PYTHONPATH": os.pathsep.join(filter(None, (packages, str(ROOT), str(ROOT / "cli")))),
             "XDG_CACHE_HOME": str(self.folder / "cache"),
         }
+
+    def pipes(self) -> dict[str, Any]:
+        """Return the arguments of a process whose output a test reads."""
+        pipe = subprocess.PIPE
+        return {"cwd": self.folder, "env": self.environment(), "stdout": pipe, "stderr": pipe}
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

@@ -21,6 +21,7 @@ pytest.importorskip("openvino")
 
 from tests.jobs.commands import ROOT, Lab
 from tests.jobs.variants import make
+from tests.processes import running
 
 pytestmark = [pytest.mark.long, pytest.mark.openvino, pytest.mark.timeout(3600)]
 
@@ -84,19 +85,12 @@ def test_killed_workers_change_nothing(lab: Lab) -> None:
 
 def test_a_scheduler_that_goes_away_and_comes_back(lab: Lab) -> None:
     words = ["validate", "models", "--format", "json", *lab.fleet]
-    process = subprocess.Popen(
-        lab.command(*words),
-        cwd=lab.folder,
-        env=lab.environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
     finished = lab.folder / "cache" / "ir-scatter" / "finished"
-    while not (finished.is_dir() and any(finished.iterdir())) and process.poll() is None:
-        time.sleep(0.01)
-    lab.kill("scheduler")
-    out, err = process.communicate(timeout=60)
+    with running(lab.command(*words), **lab.pipes()) as process:
+        while not (finished.is_dir() and any(finished.iterdir())) and process.poll() is None:
+            time.sleep(0.01)
+        lab.kill("scheduler")
+        out, err = process.communicate(timeout=60)
     assert process.returncode == 4, err
     assert "is lost: " in err
     assert "not finished; continue with --resume" in err
@@ -114,19 +108,12 @@ def test_a_scheduler_that_goes_away_and_comes_back(lab: Lab) -> None:
 def test_who_interrupts_gets_what_is_finished(lab: Lab) -> None:
     """The machines stop what they were at, and somebody else can work there at once."""
     command = lab.command("compare", "--each", "models", "--on", "CPU", "--format", "json", *lab.fleet)
-    process = subprocess.Popen(
-        command,
-        cwd=lab.folder,
-        env=lab.environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
     finished = lab.folder / "cache" / "ir-scatter" / "finished"
-    while not (finished.is_dir() and len(list(finished.iterdir())) > 1) and process.poll() is None:
-        time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    with running(command, **lab.pipes()) as process:
+        while not (finished.is_dir() and len(list(finished.iterdir())) > 1) and process.poll() is None:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
     assert process.returncode == 130, err
     told = json.loads(out)
     assert 0 < len(told["reports"]) < FILES

@@ -82,7 +82,7 @@ def test_large_arrays_travel_apart() -> None:
     assert len(data) < 1000
     assert [len(one) for one in large.values()] == [INLINE_BYTES]
     assert are_equal(decode(data, large=large.__getitem__)[1], array)
-    with pytest.raises(RequestRefused, match="no large arrays"):
+    with pytest.raises(RequestRefused, match="large arrays cannot be fetched"):
         decode(data)
 
 
@@ -169,6 +169,7 @@ def test_the_owners_of_all_jobs_register_them() -> None:
     owners = {owner.__name__ for owner in all_jobs.OWNERS}
     assert {name: function.__module__ for name, function in TABLE.items()} == {
         "validate": "ir_scatter.lint",
+        "validate-for": "ir_scatter.convert.fixes",
         "compare": "ir_scatter.compare.request",
         "doctor": "ir_scatter.doctor",
         "run": "ir_scatter.jobs.model_runs",
@@ -183,9 +184,11 @@ def test_a_worker_spells_messages_as_the_command_does_that_submits_a_job(tmp_pat
         "from ir_scatter_cli import worker_child\n"
         "from ir_scatter.core.parameters import Parameter\n"
         "from ir_scatter.jobs.child import SPELLINGS\n"
-        "print(sorted(SPELLINGS), SPELLINGS['validate'](Parameter('guard', 'drop', 'convert')))\n"
+        "print(sorted(SPELLINGS), SPELLINGS['validate-for'](Parameter('guard', 'drop', 'convert')))\n"
     )
     done = subprocess.run(
         [sys.executable, "-P", "-c", program], capture_output=True, text=True, cwd=tmp_path, timeout=60
     )
-    assert done.stdout == "['compare', 'doctor', 'run', 'validate'] --guard drop\n", done.stderr
+    assert done.stdout == "['compare', 'doctor', 'run', 'validate', 'validate-for'] --guard drop\n", (
+        done.stderr
+    )

@@ -26,7 +26,7 @@ def i32(value: Any) -> Any:
     return np.array(value, np.int32)
 
 
-def i64(*numbers: int) -> Any:
+def i64(*numbers: Any) -> Any:
     return np.array(numbers, np.int64)
 
 

@@ -184,4 +184,4 @@ def test_agrees_with_the_cpu_plugin(given: Example, tmp_path: Path) -> None:
 
 def test_every_operator_has_an_example() -> None:
     computed_types = {row.type_in("openvino") for row in ROWS if row.kernel_in("openvino")} - {""}
-    assert computed_types == {given.type for given in EXAMPLES}
+    assert computed_types - {"Xor"} == {given.type for given in EXAMPLES}  # opset1's name for LogicalXor

@@ -7,12 +7,14 @@ import pytest
 
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.model import OPENVINO
+from ir_scatter.core.shapes import UNKNOWN_DIM
 from ir_scatter.ops import general_kernels
 from ir_scatter.ops.general import find
 from ir_scatter.ops.general_views import ViewCase
 
 _DATA = np.arange(8, dtype=np.int64).reshape(4, 2) + 10
 _WIDE = _DATA.reshape(1, 4, 2)
+_NO_END = 2**63 - 1
 
 
 def _i(*numbers: int) -> Array:
@@ -118,3 +120,45 @@ def test_what_is_not_known_is_a_condition() -> None:
     view = op.view(ViewCase([None], [""], None, "f32", lambda _: None, {}, 0, False))
     assert view is not None
     assert view.when == "the element type stays the same"
+
+
+_OPEN = (UNKNOWN_DIM, 2)
+_ALL_OF_TWO = {"begin_mask": "1,1", "end_mask": "1,1"}
+
+
+@pytest.mark.parametrize(
+    ("domain", "type", "more", "attributes", "is_view"),
+    [
+        (OPENVINO, "StridedSlice", [_i(9, 9), _i(1, 1), _i(1, 1)], _ALL_OF_TWO, True),
+        (OPENVINO, "StridedSlice", [_i(9, 9), _i(1, 1), _i(1, -1)], _ALL_OF_TWO, False),
+        (OPENVINO, "StridedSlice", [_i(9), _i(1), _i(1)], {**_ALL_OF_TWO, "ellipsis_mask": "1"}, False),
+        (OPENVINO, "StridedSlice", [_i(0, 0), _i(_NO_END, 1), _i(1, 1)], {"end_mask": "0,1"}, True),
+        (
+            OPENVINO,
+            "StridedSlice",
+            [_i(0, 1), _i(1, 1), _i(1, 1)],
+            {"begin_mask": "1", "end_mask": "1,1"},
+            False,
+        ),
+        (OPENVINO, "Slice", [_i(0), _i(_NO_END), _i(1), _i(0)], {}, True),
+        (OPENVINO, "Slice", [_i(1), _i(_NO_END), _i(1), _i(0)], {}, False),
+        (OPENVINO, "Slice", [_i(0), _i(2**31 - 1), _i(1), _i(0)], {}, False),
+        ("", "Slice", [_i(0), _i(_NO_END), _i(0), _i(1)], {}, True),
+        ("", "Slice", [_i(0), _i(_NO_END)], {}, True),
+        ("", "Slice", [], {"starts": [0], "ends": [_NO_END], "axes": [0]}, True),
+        ("", "Slice", [], {"starts": [0], "ends": [4], "axes": [0]}, False),
+    ],
+)
+def test_a_slice_without_an_end_is_a_view_of_any_size(
+    domain: str, type: str, more: list[Array], attributes: dict[str, Any], is_view: bool
+) -> None:
+    op = find(domain, type)
+    assert op is not None
+    assert op.view is not None
+    arrays = [None, *more]
+    case = ViewCase(
+        [_OPEN, *(array.shape for array in more)], ["i64"] * len(arrays), _OPEN, "i64", arrays.__getitem__,
+        attributes, 0, domain != OPENVINO,
+    )  # fmt: skip
+    view = op.view(case)
+    assert (view is not None and not view.when) is is_view

@@ -102,6 +102,43 @@ def cell(function: Any, gates: int, states: int, biases: int | None = None, **mo
     return [lambda *nodes: function(*nodes, 3, **more), *inputs]
 
 
+def bytes_of(*shape: int, seed: int = 0) -> Any:
+    return np.random.default_rng([seed, *shape]).integers(0, 256, shape).astype(np.uint8)
+
+
+def unsigned(attributes: dict[str, Any]) -> dict[str, Any]:
+    return {name: np.uint64(value) if type(value) is int else value for name, value in attributes.items()}
+
+
+def boxes_of(*shape: int) -> Any:
+    corners = drawn(*shape, 2, low=0, high=1)
+    return np.concatenate([corners, corners + drawn(*shape, 2, low=0.1, high=0.6, seed=1)], -1)
+
+
+def priors_of(
+    count: int, classes: int, *, size: int = 4, shared: bool = True, variances: bool = True, stages: int = 1
+) -> list[Any]:
+    """Return the inputs of DetectionOutput: locations, confidences, priors, and those of a first stage."""
+    boxes = boxes_of(count)
+    if size == 5:
+        boxes = np.concatenate([np.zeros((count, 1), np.float32), boxes * 30], 1)
+    rows = [boxes.reshape(-1)]
+    if variances:
+        rows.append(np.resize(drawn(count, 4, low=0.1, high=0.3), rows[0].size))
+    inputs = [
+        drawn(2, count * 4 * (1 if shared else classes)), drawn(2, count * classes, low=0, high=1),
+        np.stack(rows)[None].astype(np.float32),
+    ]  # fmt: skip
+    if stages == 2:
+        inputs[2] = np.repeat(inputs[2], 2, 0)
+        inputs += [drawn(2, count * 2, low=0, high=1), drawn(2, count * 4, seed=5)]
+    return inputs
+
+
+REGIONS = f32([[1, 2, 7, 6], [0, 0, 3, 9], [-3, 5, 14, 7.5]])
+WITH_BATCH = f32([[0, 1, 2, 7, 6], [1, 0, 0, 3, 9], [1, 2, 5, 8, 7.5]])
+BOXES, CHANCES = boxes_of(2, 8), drawn(2, 3, 8, low=0, high=1)
+
 EXAMPLES = [
     *(example(name, getattr(opset8, name.lower()), drawn(3, 4, **SMALL)) for name in (
         "Acos", "Asin", "Atan", "Asinh", "Atanh", "Cos", "Cosh", "Sin", "Sinh", "Tan", "Tanh", "Exp", "Erf",
@@ -294,8 +331,102 @@ EXAMPLES = [
     example("EmbeddingBagPacked", lambda *x: opset15.embedding_bag_packed(*x, reduction="mean"), drawn(5, 2), count(2, 2)),
     example("EmbeddingSegmentsSum", opset3.embedding_segments_sum, drawn(5, 2), i64(0, 2, 3, 4), i64(0, 0, 2, 2),
             ZERO + 4, ZERO, drawn(4)),
+    example("SparseFillEmptyRows", opset16.sparse_fill_empty_rows, f32([1, 2, 3]), i64(5, 6), i64([0, 1], [3, 2], [3, 4]),
+            f32(-1)),
     *(example("SegmentMax", lambda *x, mode=mode: opset16.segment_max(*x, fill_mode=mode), drawn(4, 2), i64(0, 0, 2, 2),
               ZERO + 4) for mode in ("ZERO", "LOWEST")),
+    # detection
+    *(example("ROIAlign", lambda *x, mode=mode, word=word, ratio=ratio: opset9.roi_align(*x, 3, 2, ratio, 0.6, mode, word),
+              PICTURE, REGIONS, i32([0, 1, 1]), parameters=3)
+      for mode in ("avg", "max") for word in ("asymmetric", "half_pixel", "half_pixel_for_nn") for ratio in (0, 2)),
+    *(example("ROIAlignRotated", lambda *x, flag=flag: opset15.roi_align_rotated(*x, 3, 2, 2, 0.6, flag), PICTURE,
+              f32([[4, 3, 5, 4, 0.4], [2, 5, 3, 9, -1.1], [5, 2, 2, 2, 2.0]]), i32([0, 1, 1]), parameters=3)
+      for flag in (False, True)),
+    *(example("ROIPooling", lambda *x, mode=mode: opset2.roi_pooling(*x, [3, 2], 0.6, mode), PICTURE, boxes, parameters=2)
+      for mode, boxes in (("max", WITH_BATCH), ("bilinear", f32([[0, 0.1, 0.2, 0.9, 0.8], [1, 0, 0, 1, 1]])))),
+    *(example("PSROIPooling", lambda *x, mode=mode: opset1.psroi_pooling(*x, 2, 3, 0.7, 2, 3, mode), drawn(2, size, 6, 7),
+              boxes, parameters=2)
+      for mode, size, boxes in (("average", 18, WITH_BATCH), ("bilinear", 12, f32([[0, 0.1, 0.2, 0.9, 0.8], [1, 0, 0, 1, 1]])))),
+    example("DeformablePSROIPooling", lambda x, y, z: opset1.deformable_psroi_pooling(
+        x, y, 2, 0.7, 3, "bilinear_deformable", 2, 2, 0.1, 3, z), drawn(2, 18, 6, 7), WITH_BATCH, drawn(3, 2, 3, 3), parameters=3),
+    *(example("DeformableConvolution", lambda x, y, z, mask, pad=pad: opset8.deformable_convolution(
+        x, y, z, [1, 2], [1, 0], [0, 1], [1, 1], mask, "EXPLICIT", 1, 2, pad), PICTURE, drawn(2, 36, 5, 3), drawn(3, 4, 3, 3),
+              drawn(2, 18, 5, 3, low=0, high=1), parameters=4) for pad in (False, True)),
+    example("DeformableConvolution", lambda x, y, z: opset1.deformable_convolution(
+        x, y, z, [1, 1], [1, 1], [1, 1], [1, 1]), PICTURE, drawn(2, 18, 6, 7), drawn(3, 4, 3, 3), parameters=3),
+    example("PriorBox", lambda x, y: opset8.prior_box(x, y, {
+        "min_size": [3.0, 5.0], "max_size": [7.0, 9.0], "aspect_ratio": [2.0, 3.0], "flip": True, "clip": True, "step": 0.0,
+        "offset": 0.5, "variance": [0.1, 0.1, 0.2, 0.2], "scale_all_sizes": True}), i64(3, 4), i64(30, 50), parameters=0),
+    example("PriorBox", lambda x, y: opset8.prior_box(x, y, {
+        "min_size": [0.1, 0.3], "aspect_ratio": [2.0], "flip": False, "clip": False, "step": 0.2, "offset": 0.5,
+        "variance": [0.1], "scale_all_sizes": False, "min_max_aspect_ratios_order": False}), i64(3, 4), i64(30, 50), parameters=0),
+    *(example("PriorBox", lambda x, y, more=more: opset8.prior_box(x, y, {
+        "fixed_size": [8.0, 13.0], "density": [2.0, 1.0], "step": 4.0, "offset": 0.5, "variance": [0.1], **more}), i64(3, 4),
+              i64(30, 50), parameters=0) for more in ({"fixed_ratio": [2.0]}, {"aspect_ratio": [3.0], "flip": True})),
+    *(example("PriorBoxClustered", lambda x, y, more=more: opset1.prior_box_clustered(x, y, {
+        "width": [3.0, 8.0], "height": [4.0, 5.0], "offset": 0.5, "variance": [0.1, 0.1, 0.2, 0.2], **more}), i64(3, 4),
+              i64(30, 50), parameters=0) for more in ({"clip": True}, {"step_w": 7.0, "step_h": 9.0}, {"step": 6.0})),
+    *(example("DetectionOutput", lambda *x, more=more: opset8.detection_output(x[0], x[1], x[2], {
+        "keep_top_k": [6], "nms_threshold": 0.3, "code_type": "caffe.PriorBoxParameter.CENTER_SIZE", "share_location": True,
+        "normalized": True, "confidence_threshold": 0.2, "top_k": 5} | more, *x[3:]), *priors, parameters=len(priors))
+      for priors, more in (
+          (priors_of(8, 3), {}),
+          (priors_of(8, 3), {"code_type": "caffe.PriorBoxParameter.CORNER", "keep_top_k": [-1], "clip_after_nms": True}),
+          (priors_of(8, 3, shared=False), {"share_location": False, "clip_before_nms": True}),
+          (priors_of(8, 3), {"decrease_label_id": True}),
+          (priors_of(8, 3, variances=False), {"variance_encoded_in_target": True}),
+          (priors_of(8, 3, size=5), {"normalized": False, "input_height": 30, "input_width": 40}),
+          (priors_of(8, 3, stages=2), {"objectness_score": 0.4}),
+      )),
+    example("RegionYolo", lambda x: opset1.region_yolo(x, 4, 3, 2, True, [0], 1, 3), drawn(2, 16, 3, 5)),
+    example("RegionYolo", lambda x: opset1.region_yolo(x, 4, 3, 4, False, [0, 2], 1, 3), drawn(2, 16, 3, 5)),
+    example("ReorgYolo", lambda x: opset2.reorg_yolo(x, [2]), drawn(2, 8, 6, 4)),
+    *(example("Proposal", lambda x, y, z, more=more: opset4.proposal(x, y, z, unsigned({
+        "base_size": 8, "pre_nms_topn": 20, "post_nms_topn": 6, "nms_thresh": 0.5, "feat_stride": 4, "min_size": 2,
+        "ratio": [0.5, 2.0], "scale": [1.0, 2.0]} | more)), drawn(1, 8, 3, 4, low=0, high=1), drawn(1, 16, 3, 4, low=-0.4, high=0.4),
+              image, parameters=3) for image, more in (
+          (f32([20, 24, 1.5]), {}), (f32([20, 24, 1.5, 1.2]), {"framework": "tensorflow", "normalize": True}),
+          (f32([20, 24, 1]), {"clip_before_nms": False, "clip_after_nms": True, "post_nms_topn": 12, "box_size_scale": 5.0,
+                               "box_coordinate_scale": 10.0}))),
+    *(example("GenerateProposals", lambda *x, more=more: opset9.generate_proposals(*x, **more), image, boxes_of(3, 4, 2) * 20,
+              drawn(2, 8, 3, 4, low=-0.5, high=0.5), drawn(2, 2, 3, 4, low=0, high=1), parameters=4)
+      for image, more in (
+          (f32([[20, 24, 1.5], [18, 20, 1]]), {"min_size": 3.0, "nms_threshold": 0.4, "pre_nms_count": 20, "post_nms_count": 6}),
+          (f32([[20, 24, 1.5, 1.2], [18, 20, 1, 1]]), {"min_size": 4.0, "nms_threshold": 0.6, "pre_nms_count": 30,
+                                                       "post_nms_count": 9, "normalized": False, "roi_num_type": "i32"}))),
+    *(example("MulticlassNms", lambda x, y, more=more: opset8.multiclass_nms(x, y, **more), BOXES, CHANCES, parameters=2)
+      for more in (
+          {"iou_threshold": 0.3, "score_threshold": 0.2, "sort_result_type": "score"}, {"sort_result_type": "score"},
+          {"iou_threshold": 0.6, "nms_top_k": 3, "keep_top_k": 5, "background_class": 0, "sort_result_type": "classid"},
+          {"iou_threshold": 0.7, "nms_eta": 0.8, "normalized": False, "sort_result_type": "score",
+           "sort_result_across_batch": True, "output_type": "i32"},
+      )),
+    example("MulticlassNms", lambda *x: opset9.multiclass_nms(*x, iou_threshold=0.4, sort_result_type="score"),
+            boxes_of(3, 7), drawn(3, 7, low=0, high=1), i64(4, 3), parameters=3),
+    *(example("MatrixNms", lambda x, y, more=more: opset8.matrix_nms(x, y, **more), BOXES, CHANCES, parameters=2)
+      for more in (
+          {"score_threshold": 0.1, "sort_result_type": "score", "post_threshold": 0.1},
+          {"decay_function": "gaussian", "gaussian_sigma": 1.5, "sort_result_type": "score", "nms_top_k": 4, "keep_top_k": 6},
+          {"sort_result_type": "classid", "sort_result_across_batch": True, "background_class": 0, "normalized": False},
+      )),
+    *(example("CTCGreedyDecoder", lambda x, y, flag=flag: opset1.ctc_greedy_decoder(x, y, flag), drawn(9, 2, 3),
+              f32(np.arange(9)[:, None] < [7, 9]), parameters=2) for flag in (False, True)),
+    *(example("CTCGreedyDecoderSeqLen", lambda *x, flag=flag: opset6.ctc_greedy_decoder_seq_len(*x, flag, "i64", "i32"),
+              drawn(2, 9, 3), i32([7, 9]), np.array(1, np.int32), parameters=2) for flag in (False, True)),
+    *(example("CTCLoss", lambda *x, more=more: opset4.ctc_loss(*x, *more), drawn(2, 6, 4), i32([5, 6]),
+              i32([[0, 2, 2, 1, 0, 0], [1, 1, 0, 2, 2, 0]]), i32([3, 2]), np.array(3, np.int32))
+      for more in ((False, True, False), (False, False, False), (True, True, False), (False, True, True))),
+    *(example("ISTFT", lambda *x, words=words: opset16.istft(*x[:4], *words, *x[4:]), drawn(2, 5, 6, 2), drawn(size, low=0.2),
+              ZERO + 8, ZERO + 3, *more)
+      for words in ((False, False), (True, True)) for size, more in ((8, ()), (6, (ZERO + 20,)))),
+    *(example(type, getattr(opset8, name), *planes, parameters=len(planes))
+      for type, name, planes in (
+          ("NV12toRGB", "nv12_to_rgb", (bytes_of(2, 6, 8, 1),)), ("NV12toBGR", "nv12_to_bgr", (bytes_of(2, 6, 8, 1),)),
+          ("NV12toRGB", "nv12_to_rgb", (bytes_of(2, 4, 8, 1), bytes_of(2, 2, 4, 2))),
+          ("I420toRGB", "i420_to_rgb", (bytes_of(2, 6, 8, 1),)), ("I420toBGR", "i420_to_bgr", (bytes_of(2, 6, 8, 1),)),
+          ("I420toBGR", "i420_to_bgr", (bytes_of(2, 4, 8, 1), bytes_of(2, 2, 4, 1), bytes_of(2, 2, 4, 1, seed=1))),
+          ("NV12toRGB", "nv12_to_rgb", (bytes_of(2, 6, 8, 1).astype(np.float32),)),
+      )),
 ]  # fmt: skip
 
 
@@ -350,5 +481,32 @@ def test_every_operator_has_an_example() -> None:
         for row in ROWS
         if row.model_kernel_in("openvino") and not row.kernel_in("openvino")
     }
-    internal = {"RMS", "Reverse"}  # OpenVINO's Python interface does not make them
+    # OpenVINO's Python interface does not make these
+    internal = {"RMS", "Reverse", "ErfInv", "BinaryConvolution"}
     assert computed_types - {""} - internal == {given.type for given in EXAMPLES}
+
+
+def test_inverse_error_function() -> None:
+    from math import erf
+
+    numbers = np.linspace(-3.8, 3.8, 41)
+    images = np.array([erf(number) for number in numbers])
+    (found,) = run("openvino", "ErfInv", images, opset=17)
+    np.testing.assert_allclose(found, numbers, rtol=1e-8, atol=1e-12)
+    (ends,) = run("openvino", "ErfInv", f32([-1, 1, 2, 0]), opset=17)
+    np.testing.assert_array_equal(ends, f32([-np.inf, np.inf, np.nan, 0]))
+
+
+@pytest.mark.parametrize("pad", [0.0, 1.0])
+def test_binary_convolution_by_a_naive_loop(pad: float) -> None:
+    data, bits = drawn(1, 3, 5, 4), (drawn(2, 3, 3, 2) > 0).astype(np.uint8)
+    (found,) = run(
+        "openvino", "BinaryConvolution", data, bits, opset=1, strides="1, 1", pads_begin="1, 0", pads_end="1, 0",
+        dilations="1, 1", mode="xnor-popcount", pad_value=str(pad),
+    )  # fmt: skip
+    signs = np.where(np.pad(data, [(0, 0), (0, 0), (1, 1), (0, 0)], constant_values=pad) > 0, 1, -1)
+    expected = np.zeros((1, 2, 5, 3), np.float32)
+    for out, row, column in np.ndindex(2, 5, 3):
+        part = signs[0, :, row : row + 3, column : column + 2]
+        expected[0, out, row, column] = (part * np.where(bits[out] > 0, 1, -1)).sum()
+    demand_close([found], [expected])

@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
@@ -17,25 +17,18 @@ REFUSED = {
     "Cast": (12, "numbers that the new type does not have, and rounding to f8e8m0"),
     "CastLike": (20, "numbers that the new type does not have"),
     "Dropout": (6, "training drops elements at random, and is not computed with a ratio of 0 either"),
-    "Equal": (2, "strings"),
     "FlexAttention": (11, "preview: it has graphs as attributes"),
     "Identity": (2, "sequences and optional values"),
     "If": (2, "sequences and optional values"),
     "ImageDecoder": (9, "pictures in files"),
-    "LabelEncoder": (4, "strings"),
     "Loop": (2, "sequences and optional values"),
     "OptionalGetElement": (4, "sequences and optional values"),
     "OptionalHasElement": (7, "sequences and optional values"),
-    "RegexFullMatch": (3, "strings"),
     "Resize": (2, "align_corners with a length that is no integer: whether it is rounded is not specified"),
     "Scan": (1, "Scan before opset 9"),
     "SequenceInsert": (2, "sequences and optional values"),
     "SequenceMap": (12, "sequences and optional values"),
     "SplitToSequence": (3, "sequences and optional values"),
-    "StringConcat": (5, "strings"),
-    "StringNormalizer": (6, "strings"),
-    "StringSplit": (6, "strings"),
-    "TfIdfVectorizer": (7, "counts of strings"),
 }
 """Refused cases by operator, of onnx 1.23.2; "expanded" cases count for the operator that is expanded."""
 
@@ -85,28 +78,48 @@ def operator_of(case: Any) -> str:
     return next(schema.name for schema in onnx.defs.get_all_schemas() if schema.name.lower() == word)
 
 
-@pytest.mark.long
-@pytest.mark.filterwarnings("ignore::RuntimeWarning:onnx")
-def test_node_cases(tmp_path: Path, figures: Counter[str]) -> None:
+class Counts(NamedTuple):
+    """What became of the cases: counts and reasons by operator, and the cases with another result."""
+
+    passed: Counter[str]
+    refused: dict[str, list[str]]
+    wrong: list[str]
+
+    def table(self) -> str:
+        """Format the counts of each operator: passed, refused."""
+        names = sorted({*self.passed, *self.refused})
+        lines = [f"{name:32}{self.passed[name]:8}{len(self.refused.get(name, ())):8}" for name in names]
+        return "\n".join([f"{'operator':32}{'passed':>8}{'refused':>8}", *lines])
+
+
+def count_cases(folder: Path) -> Counts:
     from onnx.backend.test.case.node import collect_testcases
 
-    passed, refused, wrong = Counter[str](), defaultdict[str, list[str]](list), list[str]()
+    counts = Counts(Counter(), defaultdict(list), [])
     for case in collect_testcases(None):
         operator = operator_of(case)
         try:
-            run(case, tmp_path / "model.onnx")
-            passed[operator] += 1
+            run(case, folder / "model.onnx")
+            counts.passed[operator] += 1
         except (Error, MemoryError) as error:
-            refused[operator].append(f"{case.name}: {error}")
+            counts.refused[operator].append(f"{case.name}: {error}")
         except AssertionError as error:
-            wrong.append(f"{case.name}: {error}")
-    figures.update(
-        {"passed": passed.total(), "refused": sum(map(len, refused.values())), "wrong": len(wrong)}
-    )
-    figures.update({f"refused {name}": len(cases) for name, cases in sorted(refused.items())})
-    assert wrong == []
-    assert sum(passed.values()) > 1700
+            counts.wrong.append(f"{case.name}: {error}")
+    return counts
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore::RuntimeWarning:onnx")
+def test_node_cases(tmp_path: Path, figures: Counter[str]) -> None:
+    """With `-s`, a table of the operators is printed."""
+    counts = count_cases(tmp_path)
+    print(f"\n{counts.table()}")
+    total = sum(map(len, counts.refused.values()))
+    figures.update({"passed": counts.passed.total(), "refused": total, "wrong": len(counts.wrong)})
+    figures.update({f"refused {name}": len(cases) for name, cases in sorted(counts.refused.items())})
+    assert counts.wrong == []
+    assert counts.passed.total() > 1700
     if onnx.__version__ == "1.23.2":
-        assert {name: len(cases) for name, cases in refused.items()} == {
+        assert {name: len(cases) for name, cases in counts.refused.items()} == {
             name: count for name, (count, _) in REFUSED.items()
         }

@@ -91,3 +91,21 @@ def test_the_banner_says_that_nothing_was_recorded() -> None:
     assert 'banner nothing">no earlier results to compare with' in doctor_html.render([unknown])
     known = replace(FOUND, defects=FOUND.defects[:2])
     assert 'banner agrees">all as recorded' in doctor_html.render([known])
+
+
+def test_two_devices_say_what_is_different() -> None:
+    """The first is compared with each other one, by release if they are of one kind."""
+    older = replace(
+        FOUND,
+        release="2025.4.0",
+        device=replace(CPU, runner="openvino@2025.4.0:CPU"),
+        defects=(checked("DEV104", Result.WRONG, Result.WRONG), checked("DEV102", Result.REFUSED, None)),
+    )
+    line = "new in 2026.4.1: DEV101, DEV103, DEV105, DEV107, DEV121; gone: DEV102; same: 1 (as in 2025.4.0)"
+    assert doctor_text.render([older, FOUND]).splitlines()[-1] == line
+    assert line in doctor_html.render([older, FOUND])
+    other = replace(FOUND, device=replace(CPU, runner="onnxruntime"), defects=FOUND.defects[:1])
+    assert doctor_text.render([FOUND, other, MISSING]).splitlines()[-1] == (
+        "new in onnxruntime: none; gone: DEV101, DEV103, DEV105, DEV107, DEV121; same: 1 (as in openvino:CPU)"
+    )
+    assert "new in" not in doctor_text.render([FOUND, MISSING])

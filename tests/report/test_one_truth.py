@@ -15,7 +15,7 @@ from ir_scatter import runners as real_runners
 from ir_scatter.compare.headline import State
 from ir_scatter.compare.measure import Verdict
 from ir_scatter.compare.request import ComparedModels
-from ir_scatter.compare.result import NUMPY, Compared, CompareSettings
+from ir_scatter.compare.result import Compared, CompareSettings
 from ir_scatter.compare.run import compare
 from ir_scatter.core.errors import Error, NoInputs
 from ir_scatter.core.shapes import Bounds
@@ -23,6 +23,7 @@ from ir_scatter.formats import dataflow_of
 from ir_scatter.reading import read
 from ir_scatter.report.registry import render
 from ir_scatter.runners.base import OTHER_FORMAT, Outcome, Status
+from ir_scatter.runners.defaults import NUMPY
 from tests.compare.planted import Array, FakeRunner, Planted, at, unchanged
 from tests.compare.test_two_models import onnx, write
 from tests.report.comparisons import EVERYTHING, MANY, parse_page

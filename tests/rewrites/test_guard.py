@@ -574,7 +574,7 @@ def test_a_constant_that_means_nothing_is_dropped_not_limited(tmp_path: Path) ->
     assert refused.code == "CVT116"
     assert refused.message == (
         "indices[1, 0] is 5, expected -5 to 4 in ScatterND-18; "
-        'guard="clamp" would move its update to another position, guard="drop" leaves it out'
+        'guard="clamp" would move its update to another position, guard="drop" drops its update'
     )
     convert(path, guard="drop").write(after := tmp_path / "after.onnx")
     assert validate(after) == []
@@ -586,9 +586,13 @@ def test_a_constant_that_means_nothing_is_dropped_not_limited(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("number", "guard", "way"),
     [
-        (-1, "clamp", 'guard="wrap" counts it from the end, guard="drop" leaves it out'),
-        (7, "clamp", 'guard="clamp" would move its update to another position, guard="drop" leaves it out'),
-        (-9, "wrap", 'guard="wrap" would leave it illegal, guard="drop" leaves it out'),
+        (-1, "clamp", 'guard="wrap" counts it from the end, guard="drop" drops its update'),
+        (
+            7,
+            "clamp",
+            'guard="clamp" would move its update to another position, guard="drop" drops its update',
+        ),
+        (-9, "wrap", 'guard="wrap" would leave it illegal, guard="drop" drops its update'),
     ],
 )
 @pytest.mark.parametrize(

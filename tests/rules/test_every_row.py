@@ -249,7 +249,7 @@ def _values(row: Row) -> Iterator[Expected]:
     yield "negative_of_unknown_size", unknown_size, [] if row.wraps else expected
     empty = indices(0, 1, data=replace(case.data, shape=(0, 3)))
     longer = ["SCT211 warning indices"] if is_lowered else []
-    yield "no_size", empty, [f"SCT302 error indices{first} is 0, expected none", *longer]
+    yield "no_size", empty, [f"SCT302 error indices{first} is 0, expected no index", *longer]
     whole = replace(case.indices, type="f32" if row.is_ir else "float", values=[7.0] * 2 * width)
     yield "value_float", replace(case, indices=whole), ["SCT204 error indices is"]
     what = "tuples" if row.family == TUPLES else "indices"

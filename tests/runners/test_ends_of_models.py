@@ -225,7 +225,9 @@ def test_a_process_that_died_and_was_started_again_is_remarked_on(tmp_path: Path
     assert process is not None
     os.kill(process, signal.SIGKILL)
     found = compare(path, [runner], CompareSettings())
-    said = "openvino:CPU: the process crashed (SIGKILL), after other work; a new process completed it"
+    said = (
+        "openvino:CPU: the process crashed (SIGKILL), after other requests; a new process completed this one"
+    )
     assert said in found.remarks
     assert said in comparison_text.text(found)
     assert said in comparison_json.document(found)["remarks"]

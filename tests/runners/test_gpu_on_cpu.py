@@ -236,7 +236,7 @@ def test_nothing_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     def refuse(*_: object) -> Path:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("ir_scatter.runners.gpu_on_cpu.layer._keep", refuse)
+    monkeypatch.setattr("ir_scatter.runners.gpu_on_cpu.layer._compile_to", refuse)
     with pytest.raises(UsageError, match=r"^neither .* can be written \(No space left on device\), expected"):
         build_in(tmp_path, monkeypatch)
 

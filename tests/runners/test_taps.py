@@ -228,7 +228,7 @@ def test_a_name_that_the_model_does_not_have_is_told(tmp_path: Path) -> None:
     for runner in ("CPU", "fold"):
         outcome = runners.find(runner).run(path, CHAIN, taps=taps)
         problems = [tapped.problem for tapped in outcome.tapped]
-        assert problems == ["OpenVINO has no node of this name", "OpenVINO makes Relu of it", ""]
+        assert problems == ["OpenVINO has no node of this name", "OpenVINO converts it to Relu", ""]
     path.write_text(path.read_text().replace('type="ReLU"', 'type="Own"'))
     outcome = runners.find("CPU").run(path, CHAIN, taps=taps)
     assert (outcome.status, outcome.tapped) == (Status.UNSUPPORTED, ())
@@ -395,7 +395,7 @@ def test_a_loop_whose_values_grow_costs_only_the_taps_inside(tmp_path: Path) -> 
     assert np.array_equal(outcome.outputs["last"], ir_scatter.evaluate_model(path, feeds)["last"])
     by_scope = {tapped.tap.scope: tapped for tapped in outcome.tapped}
     assert by_scope["last:body/written"].problem.startswith(
-        "the model does not run if values of its bodies are outputs: "
+        "the model fails if values in its bodies are added as outputs: "
     )
     (execution,) = by_scope["other"].executions
     assert_true(next(node for node in nodes if node.scope == "other"), execution)

@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 
 import pytest
 
@@ -32,11 +33,11 @@ def _page(defect: Defect) -> str:
         "",
         f"Symptom: {defect.symptom}, on {', '.join(defect.runners)}.",
         "",
-        f"Strikes: {defect.strikes}.",
+        f"It shows {defect.strikes}.",
         "",
         defect.text.replace("<", "&lt;"),
         "",
-        f"**Around it:** {defect.avoid}.",
+        f"**Around it:** {defect.advice()}.",
         "",
         "## Measured",
         "",
@@ -46,7 +47,7 @@ def _page(defect: Defect) -> str:
         "",
         "## Probes",
         "",
-        "| probe | operator | data | indices | updates | axis | attributes, and what else matters |",
+        "| probe | operator | data | indices | updates | axis | attributes and settings |",
         "|---|---|---|---|---|---|---|",
         *_probes(defect),
         "",
@@ -63,8 +64,10 @@ def _measured(defect: Defect) -> Iterator[str]:
         if not is_measured(defect, row):
             continue
         told = result_of(defect, row)
-        each = [f"{one.name} {row.results.get(key_of(defect, one), 'untested')}" for one in defect.probes]
-        yield f"| {row.runner} | {row.release} | {row.name} | {told or 'absent'} | {', '.join(each)} |"
+        results = [(one.name, row.results.get(key_of(defect, one))) for one in defect.probes]
+        each = [f"{name} {defect.word_of(result) if result else 'untested'}" for name, result in results]
+        word = defect.word_of(told) if told else "absent"
+        yield f"| {row.runner} | {row.release} | {row.name} | {word} | {', '.join(each)} |"
 
 
 def _probes(defect: Defect) -> Iterator[str]:
@@ -79,10 +82,10 @@ def _probes(defect: Defect) -> Iterator[str]:
         if constants := sorted(one.constants - {Role.AXIS}):
             told.append(f"{' and '.join(constants)} constant")
         if one.axis is not None and Role.AXIS not in one.constants:
-            told.append("axis fed")
+            told.append("axis not constant")
         told += [f"{one.threads} thread"] if one.threads else []
         told += [f"in a loop of {one.iterations}"] if one.iterations else []
-        told += [f"behind {' and '.join(one.before)}"] if one.before else []
+        told += [f"after {' and '.join(one.before)}"] if one.before else []
         told += [f"data is a state, {counted(one.times, 'inference')}"] if one.keeps_state else []
         told += ["in a function"] if one.in_function else []
         written = ", ".join(told)
@@ -101,24 +104,38 @@ def overview() -> str:
     lines = [
         "# Known defects",
         "",
-        "What runtimes are known to get wrong, measured with the probes of each defect and never typed:",
-        "`ir-scatter doctor` runs them on the devices of a machine, `ir-scatter validate --for CPU,GPU` says which",
-        "nodes of a model meet them, and `ir-scatter convert --for CPU,GPU` goes around them. The newest release",
-        "comes first. A release has a defect if one of its probes is not computed right: it is wrong, refused,",
-        "crashed, or accepted though illegal. *absent*: no probe could show it, for example because the release does",
-        "not know the operator. *untested*: never measured.",
+        "Known defects of runtimes, measured with the probes (test models) of each defect. `ir-scatter doctor` runs",
+        "the probes on the devices of a machine. `ir-scatter validate --for CPU,GPU` reports which nodes of a model",
+        "are affected, and `ir-scatter convert --for CPU,GPU` avoids the defects. The newest release comes first, and",
+        "a run of releases with the same result is a range. A release has a defect if the result of some probe is not",
+        "right: *wrong*, *refused*, *crashed*, *accepted* although the probe is illegal, or *varies*, if results",
+        "change from run to run as the specification permits. *absent*: no probe could show it, for example because",
+        "the release does not have the operator. *untested*: never measured.",
     ]
     rows = history()
     for runner in dict.fromkeys(row.runner for row in rows):
         releases = _by_release(row for row in rows if row.runner == runner)
-        lines += ["", f"## {runner}", "", f"| defect | {' | '.join(releases)} |"]
-        lines.append("|---" * (len(releases) + 1) + "|")
+        lines += [
+            "",
+            f"## {runner}",
+            "",
+            "| defect | newest release | all releases, the newest first |",
+            "|---|---|---|",
+        ]
         for defect in all_defects():
             if any(result_of(defect, row) for row in rows if row.runner == runner):
                 title = f"[{defect.code} {defect.name}](defects/{defect.code}.md)"
-                cells = [_cell(defect, of_release) for of_release in releases.values()]
-                lines.append(f"| {title} | {' | '.join(cells)} |")
+                cells = [(release, _cell(defect, of_release)) for release, of_release in releases.items()]
+                lines.append(f"| {title} | {cells[0][1]} | {', '.join(_ranges(cells))} |")
     return "\n".join([*lines, ""])
+
+
+def _ranges(cells: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """Yield each run of equal outcomes: "wrong in 2026.4.1 to 2025.1.0", "absent in 2024.6.0"."""
+    for outcome, run in groupby(cells, lambda cell: cell[1]):
+        releases = [release for release, _ in run]
+        span = releases[0] if len(releases) == 1 else f"{releases[0]} to {releases[-1]}"
+        yield f"{outcome} in {span}"
 
 
 def _by_release(rows: Iterable[Row]) -> dict[str, list[Row]]:
@@ -133,7 +150,7 @@ def _cell(defect: Defect, rows: Sequence[Row]) -> str:
     """Return what a release does with a defect; several results if processors differ in it."""
     results = dict.fromkeys(found for row in rows if (found := result_of(defect, row)))
     if results:
-        return ", ".join(results)
+        return " or ".join(map(defect.word_of, results))
     return "absent" if any(is_measured(defect, row) for row in rows) else "untested"
 
 

@@ -1,16 +1,19 @@
-"""Symbolic facts about the integers in a tensor, for every legal input of a model.
+"""Symbolic facts about the integers in tensors, valid for every legal input of a model.
 
-linear     linear expressions over sizes and input elements, and what follows from facts about them
-numbers    the domain: bounds by cases, distinct elements along axes, distinct index tuples
-walker     the facts of one value, on demand, through bodies and functions
-rules      how each operator makes the facts of its outputs from those of its inputs
-targets    whether the indices of a scatter node are in range, and its targets distinct
-givens     what a user says of inputs, read from text
-proofs     the proofs of all nodes of a model, each made once
-feeds      whether the arrays of one run satisfy what is given or required
+    linear     linear expressions over sizes and input elements, and proofs of inequalities between them
+    numbers    the domain: bounds by cases, distinct elements along axes, distinct index tuples
+    walker     computes the facts of a value on demand, through bodies and functions
+    rules      compute the facts of each operator's outputs from those of its inputs
+    targets    proves that the indices of a scatter node are in range, and its targets distinct
+    givens     parses the conditions that a user gives for inputs
+    proofs     the proofs about all nodes of a model, each made once
+    feeds      checks the arrays of one run against conditions
 
-The functions below are the way in for rules, defects and rewrites. They import the modules when they are
-called, as most models have no indices that need a proof.
+Rules, defects and rewrites use only the functions below. These import the modules when they are called, as
+most models have no indices that need a proof.
+
+Equal names of dimensions do not make the sizes of two inputs equal. Only warnings about devices assume that
+(`as_declared`), see `proofs`.
 """
 
 from ir_scatter.analysis.constants import Facts
@@ -18,18 +21,24 @@ from ir_scatter.analysis.scatter_node import ScatterNode, scatter_nodes
 from ir_scatter.core.model import Model
 
 
-def is_always_in_range(scatter: ScatterNode) -> bool:
-    """Return whether every index of a node is proven to be in range, for all inputs that are given."""
+def is_always_in_range(scatter: ScatterNode, *, as_declared: bool = False) -> bool:
+    """Return whether every index of a node is proven to be in range, under the user's conditions.
+
+    With `as_declared`, dimensions of the same name are assumed to have the same size.
+    """
     from ir_scatter.analysis.symbolic.proofs import proofs_of
 
-    return proofs_of(scatter).range.is_proven
+    return proofs_of(scatter, as_declared=as_declared).range.is_proven
 
 
-def is_never_negative(scatter: ScatterNode) -> bool:
-    """Return whether every index of a node is proven to be at least 0."""
+def is_never_negative(scatter: ScatterNode, *, as_declared: bool = False) -> bool:
+    """Return whether every index of a node is proven to be at least 0.
+
+    With `as_declared`, dimensions of the same name are assumed to have the same size.
+    """
     from ir_scatter.analysis.symbolic.proofs import proofs_of
 
-    return proofs_of(scatter).non_negative.is_proven
+    return proofs_of(scatter, as_declared=as_declared).non_negative.is_proven
 
 
 def is_never_repeated(scatter: ScatterNode) -> bool:
@@ -39,36 +48,48 @@ def is_never_repeated(scatter: ScatterNode) -> bool:
     return proofs_of(scatter).distinct.is_proven
 
 
-def breach_of_range(scatter: ScatterNode) -> str:
-    """Return how indices leave their range for inputs that are given; "" if what is given excludes that.
+def has_equal_sizes(scatter: ScatterNode, axis: int) -> bool:
+    """Return whether data and indices of a node are proven to have the same size on an axis."""
+    from ir_scatter.analysis.symbolic.proofs import IndexProofs
 
-    "reach 31, expected 0 to 15", or with sizes that are unknown "may be out of range, expected p <= n - 1".
-    Only conditions count that something is given about.
+    walker = scatter.facts.result_of(IndexProofs).exact
+    operands = scatter.data, scatter.indices
+    shapes = [None if each is None else walker.dims(each.value) for each in operands]
+    sizes = [shape[axis] for shape in shapes if shape is not None and axis < len(shape)]
+    return len(sizes) == len(operands) and sizes[0] == sizes[1]
+
+
+def breach_of_range(scatter: ScatterNode) -> tuple[str, bool]:
+    """Return how indices leave their range under the user's conditions, and whether some inputs surely do so.
+
+    The text is "reach 31, expected 0 to 15", or for unknown sizes "may be out of range, expected p <= n - 1".
+    It is "" if the user's conditions exclude it, or mention none of the inputs concerned.
     """
     from ir_scatter.analysis.symbolic.proofs import IndexProofs
-    from ir_scatter.analysis.symbolic.targets import reach_of
-    from ir_scatter.analysis.symbolic.words import as_texts
-    from ir_scatter.core.words import listed
 
-    proofs = scatter.facts.result_of(IndexProofs)
-    admitted = proofs.admitted(scatter)
-    if not admitted:
-        return ""
-    reach = reach_of(proofs.merging, scatter)
-    return reach or f"may be out of range, expected {listed(as_texts(admitted, proofs.merging))}"
+    breach = scatter.facts.result_of(IndexProofs).breach(scatter)
+    return ("", False) if breach is None else (breach.text, breach.is_certain)
 
 
-def range_conditions(scatter: ScatterNode) -> list[str]:
-    """Return what inputs must satisfy so that the indices of a node are in range; empty if unknown."""
+def range_conditions(scatter: ScatterNode, *, as_declared: bool = False) -> list[str]:
+    """Return the conditions on inputs under which the indices of a node are in range; [] if unknown.
+
+    With `as_declared`, dimensions of the same name may be assumed to have the same size; the last text then
+    says so.
+    """
     from ir_scatter.analysis.symbolic.proofs import IndexProofs
     from ir_scatter.analysis.symbolic.words import as_texts
 
     proofs = scatter.facts.result_of(IndexProofs)
-    return as_texts(proofs.of(scatter).range.conditions, proofs.merging)
+    conditions = proofs.of(scatter).range.conditions
+    if conditions or not as_declared:
+        return as_texts(conditions, proofs.exact)
+    declared = as_texts(proofs.declared(scatter).range.conditions, proofs.merging)
+    return [*declared, "dimensions of one name have one size"] if declared else []
 
 
 def proof_in_words(scatter: ScatterNode) -> str:
-    """Return what is known of the range of a node's indices: "in range if position in 0..15"."""
+    """Return the range proof of a node's indices in words: "in range if position in 0..15"."""
     from ir_scatter.analysis.symbolic.proofs import IndexProofs
     from ir_scatter.analysis.symbolic.targets import ProofStatus
 
@@ -81,9 +102,9 @@ def proof_in_words(scatter: ScatterNode) -> str:
 
 
 def count_proofs(model: Model, facts: Facts) -> dict[str, int]:
-    """Return the number of scatter nodes by how far it is known that their indices are in range.
+    """Return the number of scatter nodes for each status of their range proof.
 
-    Nodes that have no specification do not count.
+    Nodes without a specification do not count.
     """
     from ir_scatter.analysis.symbolic.proofs import IndexProofs
     from ir_scatter.analysis.symbolic.targets import ProofStatus
@@ -96,8 +117,20 @@ def count_proofs(model: Model, facts: Facts) -> dict[str, int]:
     return counts
 
 
+def count_declared(model: Model, facts: Facts) -> int:
+    """Return the number of nodes whose range proof needs that dimensions of the same name are equal."""
+    from ir_scatter.analysis.symbolic.proofs import IndexProofs
+
+    proofs = facts.result_of(IndexProofs)
+    return sum(
+        proofs.declared(scatter).range.is_proven and not proofs.of(scatter).range.is_proven
+        for scatter in scatter_nodes(model, facts)
+        if scatter.lookup.spec is not None
+    )
+
+
 def demand_givens(facts: Facts) -> None:
-    """Raise BadGiven for a text that cannot be read, names no input, or cannot hold."""
+    """Raise BadGiven if a condition of the user cannot be read, names no input, or cannot hold."""
     from ir_scatter.analysis.symbolic.proofs import IndexProofs
 
     facts.result_of(IndexProofs)

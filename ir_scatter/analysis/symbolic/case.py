@@ -1,4 +1,4 @@
-"""What a rule sees: one output of one node, and the questions that it may ask."""
+"""What a rule receives: one output of one node, and the queries for facts of its inputs."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Sequence
@@ -19,19 +19,20 @@ Dims: TypeAlias = tuple[Linear, ...] | None
 
 
 class Query(NamedTuple):
-    """A question of a rule: the dimensions of a value, or its numbers."""
+    """A request of a rule for the symbolic dimensions of a value, or for the facts about its elements."""
 
     value: Value
     asks_dims: bool
 
 
 class SymbolSource(ABC):
-    """What rules and texts need of the walker: symbols, what is known of them, and the inputs of the model.
+    """The part of the walker that rules and texts use: symbols, knowledge about them, and model inputs.
 
     Attributes:
-        knowledge: what is known of symbols; what a user gives is added to it.
+        facts: facts about the values of the model.
+        knowledge: ranges of symbols and inequalities between them, including the user's conditions.
         inputs: the inputs of the model, by value.
-        cast_inputs: values that an input of floats becomes when it is cast to integers, with that input.
+        cast_inputs: float inputs that are cast to integers, by the value after the cast.
     """
 
     facts: Facts
@@ -41,15 +42,18 @@ class SymbolSource(ABC):
 
     @abstractmethod
     def symbol(self, kind: SymbolKind, value: Value, axis: int = -1) -> Linear:
-        """Return a symbol as an expression, and record the range that follows from type or shape."""
+        """Return a symbol as an expression; its range by type or shape is added to the knowledge."""
 
     @abstractmethod
     def size(self, value: Value, axis: int) -> Linear:
-        """Return the size of a dimension as a symbol of its own."""
+        """Return the size of a dimension as a symbol."""
 
     @abstractmethod
-    def fed(self, value: Value, dims: Dims) -> TensorNumbers:
-        """Return the numbers of a tensor whose elements are only known to be between two symbols."""
+    def input_numbers(self, value: Value, dims: Dims) -> TensorNumbers:
+        """Return the facts about the elements of an input: two symbols bound them.
+
+        These are the least and the greatest element.
+        """
 
     @abstractmethod
     def dims(self, value: Value) -> Dims:
@@ -57,12 +61,12 @@ class SymbolSource(ABC):
 
     @abstractmethod
     def name(self, value: Value) -> str:
-        """Return the name of an input, or of a value that an input is cast to."""
+        """Return the name of a model input; for a value that an input is cast to, the name of that input."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeCase:
-    """One output of one node, as rules see it."""
+    """One output of one node, for which a rule computes facts."""
 
     walker: SymbolSource
     node: Node
@@ -98,19 +102,19 @@ class NodeCase:
         return answer
 
     def constants(self, port: int) -> list[int] | None:
-        """Return the whole numbers of a constant input; None if it is missing or not constant."""
+        """Return the integers of a constant input as a list; None if it is missing or not constant."""
         value = self.value(port)
         array = None if value is None else self.walker.facts.whole_numbers(value)
         return None if array is None else [int(number) for number in array.reshape(-1)]
 
     def vector(self, port: int) -> "Generator[Query, Any, list[Linear] | None]":
-        """Return the elements of a short list or scalar, each as an expression; None if one is unknown."""
+        """Return the elements of a scalar or short 1-D input as expressions; None if one is unknown."""
         numbers = yield from self.numbers(port)
         return numbers.vector()
 
 
 def type_range(element_type: ElementType | None) -> tuple[float, float]:
-    """Return the least and the greatest number of a type; infinite for floats and unknown types."""
+    """Return the least and greatest number of an integer or boolean type; infinite ends for others."""
     if element_type is None or element_type.kind not in {"signed", "unsigned", "boolean"}:
         return -inf, inf
     if element_type.kind == "boolean":
@@ -120,5 +124,5 @@ def type_range(element_type: ElementType | None) -> tuple[float, float]:
 
 
 def varying(dims: Sequence[Linear]) -> list[int]:
-    """Return the axes that may have more than one position."""
+    """Return the axes whose size may be other than 1."""
     return [axis for axis, dim in enumerate(dims) if dim != Linear(1)]

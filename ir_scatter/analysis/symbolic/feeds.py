@@ -1,4 +1,4 @@
-"""Expressions about inputs, evaluated for the arrays that a run is fed."""
+"""Checks the arrays that a run is fed against symbolic conditions on inputs."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -20,9 +20,9 @@ ELEMENTS = frozenset({SymbolKind.LEAST, SymbolKind.GREATEST})
 
 
 class FedInputs:
-    """The arrays of one run, by the inputs of its model.
+    """The arrays of one run, by model input.
 
-    Inputs without elements satisfy everything that is said about elements.
+    An input without elements satisfies every condition on its elements.
     """
 
     def __init__(self, walker: Walker, feeds: "Mapping[str, ArrayLike]") -> None:
@@ -47,7 +47,7 @@ class FedInputs:
         return self._arrays[value]
 
     def number(self, expression: Linear) -> int:
-        """Return the number that an expression stands for; its inputs must have elements."""
+        """Compute the value of an expression for these arrays; arrays in it must have elements."""
         total = expression.constant
         for monomial, coefficient in expression.terms:
             term = coefficient
@@ -57,9 +57,9 @@ class FedInputs:
         return total
 
     def holds(self, condition: Linear) -> bool:
-        """Return whether an expression is at least 0, or about the elements of an input that has none.
+        """Return whether an expression is at least 0 for these arrays.
 
-        NaN and infinities satisfy nothing.
+        True if an array in it has no elements; False if one holds NaN or infinities.
         """
         elements = [self._of(symbol) for symbol in leaves(condition) if symbol.kind in ELEMENTS]
         if any(array.size == 0 for array in elements):
@@ -69,7 +69,7 @@ class FedInputs:
         return self.number(condition) >= 0
 
     def culprit(self, condition: Linear) -> str:
-        """Return the element that breaks a condition on one tensor: "position[3] is 31"; "" for others."""
+        """Return the element that breaks a condition on one array, "position[3] is 31"; "" for others."""
         symbols = [symbol for symbol in leaves(condition) if symbol.kind in ELEMENTS]
         if len(symbols) != 1:
             return ""
@@ -87,7 +87,7 @@ class FedInputs:
         return f"{f'{name}{place}' if place else name} is {array.reshape(-1)[flat]}"
 
     def breach(self, given: Given) -> str:
-        """Return how inputs break what is given about them: "position is 31"; "" if they do not."""
+        """Return how the arrays break a condition of the user, "position is 31"; "" if they satisfy it."""
         if given.distinct is not None:
             return self._repetition(given)
         for fact in given.facts:
@@ -96,7 +96,7 @@ class FedInputs:
         return ""
 
     def _sizes(self, condition: Linear) -> str:
-        """Return the numbers that a condition is about: "a.shape[0] is 3, b.shape[0] is 5"."""
+        """Return the values of all symbols in a condition: "a.shape[0] is 3, b.shape[0] is 5"."""
         symbols = dict.fromkeys(leaves(condition))
         return ", ".join(f"{show_symbol(each, self._walker)} is {self._symbol(each)}" for each in symbols)
 
@@ -118,7 +118,7 @@ class FedInputs:
         return f"{name} has {repeats[0]} twice along axis {given.axis}" if repeats.size else ""
 
     def _of(self, symbol: Symbol) -> "np.ndarray[Any, Any]":
-        """Return the elements that a symbol is about."""
+        """Return the array of a symbol's tensor, or the column of it."""
         value = input_of(symbol, self._walker)
         assert value is not None
         array = self.array(value)

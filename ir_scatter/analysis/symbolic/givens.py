@@ -1,13 +1,13 @@
-"""What a user gives about the inputs of a model, read from text.
+"""Parses the conditions that a user gives for the inputs of a model (`--given`).
 
     position in 0..15                every element of position is from 0 to 15
     past + S <= C                    for all elements of past, and all dimensions named S and C
     table distinct                   no two elements are equal
     rows of table distinct           no two vectors along the last axis are equal
-    table distinct along axis 1
+    table distinct along axis 1      no two elements are equal that differ in their position on axis 1 only
     cache.shape[2] >= 16             the size of a dimension
     x / 8 <= n                       a quotient rounded down; trunc(x, 8) rounds towards zero
-    "input:0"[..., 1] <= 7           one column of the last axis; quotes around any other characters
+    "input:0"[..., 1] <= 7           one column of the last axis; other names than words need quotes
 
 Both ends of a range are included.
 """
@@ -25,6 +25,7 @@ from ir_scatter.core.errors import BadGiven
 from ir_scatter.core.model import Value
 from ir_scatter.core.shapes import Bounds
 from ir_scatter.core.suggestions import did_you_mean
+from ir_scatter.core.words import counted
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<text>\"(?:[^\"\\]|\\.)*\")|(?P<all>\.\.\.)|(?P<shape>\.shape(?=\[))|(?P<range>\.\.)|(?P<number>[0-9]+)"
@@ -32,7 +33,7 @@ _TOKEN = re.compile(
 )
 _FLIPPED = {">=": "<=", ">": "<"}
 _MOST_COMBINATIONS = 64
-"""Dimensions that may be meant by the names in one text."""
+"""Maximum expressions for one text: a dimension name gives one for each dimension of that name."""
 
 
 class _Token(NamedTuple):
@@ -42,12 +43,13 @@ class _Token(NamedTuple):
 
 @dataclass(frozen=True)
 class Given:
-    """One text, with what it says.
+    """One condition that a user gives, as text and in symbols.
 
     Attributes:
-        facts: expressions that are at least 0.
-        distinct: the input whose elements differ, None for an inequality.
-        rows, axis: whether vectors along the last axis differ; elements along this axis; both unset for all.
+        facts: expressions that are at least 0; empty for distinctness.
+        distinct: the input whose elements are distinct, None for an inequality.
+        rows: whether the vectors along the last axis are distinct, instead of elements.
+        axis: the axis along which elements are distinct; None for all elements.
     """
 
     text: str
@@ -62,10 +64,10 @@ class Given:
 
 
 def read_givens(walker: Walker, texts: Sequence[str]) -> list[Given]:
-    """Read texts about the inputs of a model, and add what they say to the walker's knowledge.
+    """Parse the user's conditions, and add them to the walker's knowledge.
 
     Raises:
-        BadGiven: a text cannot be read, or cannot hold.
+        BadGiven: a condition cannot be read, or contradicts the model or another one.
     """
     givens = [_Reader(walker, text).read() for text in texts]
     for given in givens:
@@ -82,7 +84,7 @@ def read_givens(walker: Walker, texts: Sequence[str]) -> list[Given]:
 
 
 class _Reader:
-    """Reads one text."""
+    """Parses one condition by recursive descent."""
 
     def __init__(self, walker: Walker, text: str) -> None:
         self.walker, self.text = walker, text
@@ -116,7 +118,13 @@ class _Reader:
         return tokens
 
     def _wrong(self, reason: str) -> BadGiven:
-        example = next((value for value in self.walker.inputs), None)
+        facts, kinds = self.walker.facts, {"signed", "unsigned"}
+        whole = [
+            value
+            for value in self.walker.inputs
+            if (element_type := facts.element_type(value)) is not None and element_type.kind in kinds
+        ]
+        example = next(iter(whole), None)
         name = "position" if example is None else quoted(self.walker.name(example))
         return BadGiven(f"{self.text!r} is not understood: {reason}, expected for example '{name} in 0..15'")
 
@@ -189,7 +197,8 @@ class _Reader:
         self._end()
         rank = len(self.walker.facts.shape(value) or ())
         if axis is not None and axis >= rank:
-            raise BadGiven(f"{self.text!r} is wrong: {quoted(self.walker.name(value))} has {rank} dimensions")
+            name = quoted(self.walker.name(value))
+            raise BadGiven(f"{self.text!r} is wrong: {name} has {counted(rank, 'dimension')}")
         return Given(self.text, distinct=value, rows=rows, axis=axis)
 
     def _sum(self) -> Linear:
@@ -253,7 +262,7 @@ class _Reader:
         return self._elements(token)
 
     def _truncated(self) -> Linear:
-        """Return a quotient that is rounded towards zero: the rest of `trunc(x, 8)`."""
+        """Parse the rest of `trunc(x, 8)`, a quotient rounded towards zero."""
         dividend = self._sum()
         self._must(",")
         divisor = self._next()
@@ -273,13 +282,17 @@ class _Reader:
         rank = len(self.walker.facts.shape(value) or ())
         if number.kind != "number" or int(number.text) >= rank:
             name = quoted(self.walker.name(value))
-            raise BadGiven(f"{self.text!r} is wrong: {name} has {rank} dimensions, from {name}.shape[0] on")
+            first = f", from {name}.shape[0] on" if rank else ""
+            raise BadGiven(f"{self.text!r} is wrong: {name} has {counted(rank, 'dimension')}{first}")
         dims = self.walker.dims(value)
         assert dims is not None
         return dims[int(number.text)]
 
     def _elements(self, token: _Token) -> Linear:
-        """Return the greatest element of an input; `_facts` takes the least one where that is meant."""
+        """Parse an input or a column of it; return the symbol of its greatest element.
+
+        `_facts` replaces that by the least element where necessary.
+        """
         value = self._input(token)
         column = -1
         if self._takes("[", "...", ","):
@@ -316,10 +329,11 @@ class _Reader:
         return self.walker.size(symbol.value, symbol.axis)
 
     def _facts(self, expression: Linear) -> tuple[Linear, ...]:
-        """Return what follows if an expression is at least 0 for all elements of its tensors.
+        """Return the expressions that are at least 0 if `expression` is, for all elements of its tensors.
 
-        An element with a positive factor is the least one then: 15 - p >= 0 for all elements is
-        15 - Greatest (p), and p - 3 >= 0 is Least (p) - 3. A name of dimensions means each of them.
+        With a positive factor, an element is replaced by the least one: p - 3 >= 0 becomes Least (p) - 3.
+        With a negative factor it is the greatest one: 15 - p >= 0 becomes 15 - Greatest (p). A dimension name
+        that several inputs have gives one expression for each of them.
         """
         result = Linear(expression.constant)
         for monomial, coefficient in expression.terms:

@@ -1,18 +1,19 @@
-"""Linear expressions over symbols, and what follows from inequalities between them.
+"""Linear expressions over symbols, and proofs of inequalities between them.
 
-A symbol is a number that is fixed in one run of a model, but unknown here: the size of a dimension, the least
-or greatest element of an input, the number of true elements of a mask, a quotient of these.
+A *symbol* is a number that is fixed in one run of a model, but unknown here: the size of a dimension, the
+least or greatest element of an input, the number of true elements of a mask, a quotient of these.
 
     position + Range (0, S)       elements from Least(position) to Greatest(position) + S - 1
     are they at most C - 1?       C - 1 - (Greatest(position) + S - 1) >= 0
 
-Products of symbols (B * S) are symbols, too. All arithmetic is exact, on Python's integers.
+Products of symbols such as B * S are treated like symbols. All arithmetic is exact, on Python's integers.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
-from math import inf
+from itertools import product as combinations
+from math import inf, prod
 from typing import NamedTuple, TypeAlias
 
 from ir_scatter.core.model import Value
@@ -21,15 +22,20 @@ LARGEST_SIZE = 2**31 - 1
 """Sizes of 2^31 and more are not expected: no runtime allocates such a tensor for indices."""
 
 _MOST_STEPS = 4
-"""Facts combined in one proof."""
+"""Maximum number of facts combined in one proof."""
 _MOST_TRIES = 300
-"""Combinations tried in one proof."""
+"""Maximum number of combinations tried in one proof."""
+_MOST_EXAMPLES = 20_000
+"""Maximum number of choices of numbers tried in the search for a counterexample."""
 MOST_TOTAL_TRIES = 200_000
-"""Combinations tried in all proofs of a model: over 600 proofs that fail at their limit, a few seconds."""
+"""Maximum number of combinations tried in all proofs of a model.
+
+That is over 600 proofs that fail at their limit, a few seconds.
+"""
 
 
 class SymbolKind(Enum):
-    """What a symbol stands for; `axis` of a symbol is the axis of a size, or the column of an element."""
+    """The meaning of a symbol."""
 
     SIZE = "the size of a dimension"
     LEAST = "the least element"
@@ -41,12 +47,13 @@ class SymbolKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """A number that is fixed in one run.
+    """A number that is fixed in one run of a model.
 
     Attributes:
-        value: the tensor that it is about.
-        axis: of a size; the column of a least or greatest element, or -1 for all elements.
-        dividend, divisor, truncates: of a quotient; it is rounded down, or towards zero if `truncates`.
+        value: the tensor of a size, an element or a count; None for a quotient.
+        axis: the axis of a size, or the column of a least or greatest element; -1 for all elements.
+        dividend, divisor, truncates: the parts of a quotient. It is rounded down, or towards zero with
+            `truncates`.
     """
 
     kind: SymbolKind
@@ -55,6 +62,14 @@ class Symbol:
     dividend: "Linear | None" = None
     divisor: int = 1
     truncates: bool = False
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        parts = (self.kind, self.value, self.axis, self.dividend, self.divisor, self.truncates)
+        object.__setattr__(self, "_hash", hash(parts))
+
+    def __hash__(self) -> int:
+        return self._hash
 
 
 Monomial: TypeAlias = tuple[Symbol, ...]
@@ -62,7 +77,7 @@ Monomial: TypeAlias = tuple[Symbol, ...]
 
 
 class Linear(NamedTuple):
-    """A sum of monomials with coefficients that are not 0, and a constant."""
+    """A linear expression: a constant plus monomials (products of symbols) with nonzero coefficients."""
 
     constant: int
     terms: frozenset[tuple[Monomial, int]] = frozenset()
@@ -96,7 +111,7 @@ class Linear(NamedTuple):
         return Linear(self.constant * factor, frozenset([(m, c * factor) for m, c in self.terms]))
 
     def multiplied(self, other: "Linear") -> "Linear | None":
-        """Return the product, None if it has monomials of too many symbols."""
+        """Return the product; None if a monomial would have too many symbols."""
         product = Linear(self.constant * other.constant)
         product = product.plus(Linear(0, self.terms).times(other.constant))
         product = product.plus(Linear(0, other.terms).times(self.constant))
@@ -114,11 +129,16 @@ class Linear(NamedTuple):
 
 
 _MOST_FACTORS = 8
-"""Symbols in one product: no shape has more dimensions that are not known."""
+"""Maximum number of symbols in one product: shapes rarely have more unknown dimensions."""
 
 
 def _order(symbol: Symbol) -> tuple[int, int, str]:
     return id(symbol.value), symbol.axis, symbol.kind.name
+
+
+def written_order(symbol: Symbol) -> tuple[str, str, int]:
+    """Return a key that sorts symbols alike in every process, unlike the order of a set."""
+    return "" if symbol.value is None else symbol.value.name, symbol.kind.name, symbol.axis
 
 
 ZERO, ONE = Linear(0), Linear(1)
@@ -129,35 +149,49 @@ def of_symbol(symbol: Symbol) -> Linear:
 
 
 class SymbolRange(NamedTuple):
-    """The least and the greatest number that a symbol can be."""
+    """The lowest and highest possible value of a symbol."""
 
     low: float = -inf
     high: float = inf
 
 
 class Knowledge:
-    """What is known of symbols: a range for each, and inequalities between them.
+    """Knowledge about symbols: a range for each, and inequalities between them.
 
         knowledge.ranges[S] = SymbolRange(0, 2047)
         knowledge.add(C - S)                  C >= S
         knowledge.proves(C + 1 - S)           True
 
-    `add` says that a linear expression is at least 0.
+    A fact, and an expression to prove, states that a linear expression is at least 0.
     """
 
     def __init__(self, parent: "Knowledge | None" = None) -> None:
-        self.ranges: dict[Symbol, SymbolRange] = {} if parent is None else dict(parent.ranges)
-        self._facts: list[Linear] = [] if parent is None else list(parent._facts)
-        self._mentions: dict[Monomial, list[int]] = {}
-        if parent is not None:
-            self._mentions = {monomial: [*numbers] for monomial, numbers in parent._mentions.items()}
-        self._quotients: set[Symbol] = set() if parent is None else set(parent._quotients)
-        self._tries_left: list[int] = [MOST_TOTAL_TRIES] if parent is None else parent._tries_left
+        self.ranges: dict[Symbol, SymbolRange] = {}
+        self._facts: set[Linear] = set()
+        self._mentions: dict[Monomial, list[tuple[int, Linear]]] = {}
+        self._quotients: set[Symbol] = set()
+        self._answers: dict[Linear, bool] = {}
+        self._tries_left: list[int] = [MOST_TOTAL_TRIES]
+        self._is_shared = parent is not None
+        if parent is not None:  # copied when something is added
+            self.ranges, self._facts, self._mentions = parent.ranges, parent._facts, parent._mentions
+            self._quotients, self._answers = parent._quotients, parent._answers
+            self._tries_left = parent._tries_left
+
+    def _own(self) -> None:
+        """Copy the data that is shared with the knowledge from which this was copied."""
+        if self._is_shared:
+            self._is_shared = False
+            self.ranges, self._facts, self._quotients = {**self.ranges}, {*self._facts}, {*self._quotients}
+            self._mentions = {monomial: [*facts] for monomial, facts in self._mentions.items()}
+            self._answers = {}
 
     def add(self, fact: Linear) -> None:
         """Assume that an expression is at least 0."""
         if fact.is_constant or fact in self._facts:
             return
+        self._own()
+        self._answers.clear()
         if len(fact.terms) == 1:
             ((monomial, coefficient),) = fact.terms
             if len(monomial) == 1:  # coefficient * symbol + constant >= 0
@@ -167,12 +201,12 @@ class Knowledge:
                 else:
                     high = min(high, fact.constant // -coefficient)
                 self.ranges[monomial[0]] = SymbolRange(low, high)
-        for monomial, _ in fact.terms:
-            self._mentions.setdefault(monomial, []).append(len(self._facts))
-        self._facts.append(fact)
+        for monomial, coefficient in fact.terms:
+            self._mentions.setdefault(monomial, []).append((coefficient, fact))
+        self._facts.add(fact)
 
     def least(self, expression: Linear) -> float:
-        """Return the least number that an expression can be, by the ranges of its symbols alone."""
+        """Return the lower bound of an expression by the ranges of its symbols alone."""
         total: float = expression.constant
         for monomial, coefficient in expression.terms:
             low, high = self._range(monomial)
@@ -202,30 +236,35 @@ class Knowledge:
         return range
 
     def proves(self, expression: Linear) -> bool:
-        """Return whether an expression is surely at least 0.
+        """Return whether an expression is proven to be at least 0.
 
-        Facts are added until the ranges of the remaining symbols decide:
+        Facts are subtracted until the ranges of the remaining symbols decide:
 
             prove C - p - 1 >= 0 from C - S - 3 >= 0 and S - p >= 0
             (C - p - 1) - (C - S - 3) = S - p + 2,  minus (S - p) = 2 >= 0
 
-        After `MOST_TOTAL_TRIES` in all proofs that share a budget, only the ranges decide.
+        After `MOST_TOTAL_TRIES` combinations in all proofs that share a budget, only the ranges decide.
         """
         self._define_quotients(expression)
+        answer = self._answers.get(expression)
+        if answer is not None:
+            return answer
         allowed = min(_MOST_TRIES, self._tries_left[0])
         tries = [allowed]
         proven = self._proves(expression, _MOST_STEPS, tries)
         self._tries_left[0] -= allowed - tries[0]
+        self._answers[expression] = proven
         return proven
 
     @property
     def total_tries(self) -> int:
-        """Combinations tried so far, in this and all knowledge that shares its budget."""
+        """The combinations of facts tried so far, here and in all copies that share the budget."""
         return MOST_TOTAL_TRIES - self._tries_left[0]
 
     def _define_quotients(self, expression: Linear) -> None:
         for symbol in {*expression.symbols()} - self._quotients:
             if symbol.kind is SymbolKind.QUOTIENT and symbol.dividend is not None:
+                self._own()
                 self._quotients.add(symbol)
                 self._define_quotients(symbol.dividend)
                 rest = symbol.dividend.minus(of_symbol(symbol).times(symbol.divisor))
@@ -233,15 +272,74 @@ class Knowledge:
                 self.add(rest if is_floor else rest.plus(symbol.divisor - 1))
                 self.add(Linear(symbol.divisor - 1).minus(rest))
 
+    def counterexample(
+        self, expressions: Sequence[Linear], names: "Mapping[Symbol, str] | None" = None
+    ) -> dict[Symbol, int] | None:
+        """Return a number for each symbol that satisfies all facts, but makes all expressions negative.
+
+        None if no such numbers are found. Only ends of ranges, and numbers next to constants of facts, are
+        tried.
+
+        Args:
+            expressions: the expressions that must be negative.
+            names: symbols with the same name get the same number.
+        """
+        symbols, facts = self._related(expressions)
+        symbols.sort(key=written_order)
+        choices = [self._candidates(symbol, [*expressions, *facts]) for symbol in symbols]
+        if prod(len(numbers) for numbers in choices) > _MOST_EXAMPLES:
+            choices = [numbers[:2] for numbers in choices]
+        if not all(choices) or prod(len(numbers) for numbers in choices) > _MOST_EXAMPLES:
+            return None
+        named: dict[str, list[Symbol]] = {}
+        for symbol in symbols:
+            named.setdefault((names or {}).get(symbol, ""), []).append(symbol)
+        same = [group for name, group in named.items() if name]
+        for numbers in combinations(*choices):
+            example = dict(zip(symbols, numbers, strict=True))
+            if (
+                all(value_of(expression, example) < 0 for expression in expressions)
+                and all(len({example[symbol] for symbol in group}) == 1 for group in same)
+                and all(value_of(fact, example) >= 0 for fact in facts)
+            ):
+                return example
+        return None
+
+    def _related(self, expressions: Sequence[Linear]) -> tuple[list[Symbol], list[Linear]]:
+        """Return the symbols of expressions and of all facts about them, and these facts.
+
+        A quotient counts as the symbols of its dividend.
+        """
+        pending, facts = [*expressions], dict[Linear, None]()
+        symbols = dict[Symbol, None]()
+        while pending:
+            for monomial, _ in pending.pop().terms:
+                for symbol in monomial:
+                    if symbol.dividend is not None:
+                        pending.append(symbol.dividend)
+                    else:
+                        symbols[symbol] = None
+                for key in (monomial, *[(symbol,) for symbol in monomial]):
+                    new = [fact for _, fact in self._mentions.get(key, ()) if fact not in facts]
+                    facts |= dict.fromkeys(new)
+                    pending += new
+        return [*symbols], [*facts]
+
+    def _candidates(self, symbol: Symbol, expressions: Sequence[Linear]) -> list[int]:
+        """Return numbers to try for a symbol, the ends of its range first."""
+        low, high = self._symbol_range(symbol)
+        ends = [int(end) for end in (high, low) if abs(end) != inf]
+        beside = {abs(each.constant) + step for each in expressions for step in (-1, 0, 1)}
+        small = [number for number in sorted({0, 1, *beside}) if low <= number <= high]
+        return [*dict.fromkeys([*ends, *small])]
+
     def _proves(self, expression: Linear, steps: int, tries: list[int]) -> bool:
         if self.least(expression) >= 0:
             return True
         if not steps or tries[0] <= 0:
             return False
         for monomial, coefficient in sorted(expression.terms, key=lambda term: self._worst(*term)):
-            for number in self._mentions.get(monomial, ()):
-                fact = self._facts[number]
-                shared = fact.coefficients()[monomial]
+            for shared, fact in self._mentions.get(monomial, ()):
                 if (shared > 0) is not (coefficient > 0) or tries[0] <= 0:
                     continue
                 # expression >= 0 follows if |shared| * expression - |coefficient| * fact >= 0
@@ -263,21 +361,33 @@ def _divide(number: int, symbol: Symbol) -> int:
     return number // symbol.divisor
 
 
+def value_of(expression: Linear, numbers: Mapping[Symbol, int]) -> int:
+    """Compute an expression from the number of each symbol."""
+    total = expression.constant
+    for monomial, coefficient in expression.terms:
+        term = coefficient
+        for symbol in monomial:
+            dividend = symbol.dividend
+            term *= numbers[symbol] if dividend is None else _divide(value_of(dividend, numbers), symbol)
+        total += term
+    return total
+
+
 MOST_NESTED_QUOTIENTS = 3
-"""Quotients in quotients that are kept: the range of each is computed from that of its dividend."""
+"""Maximum nesting of quotients: the range of each is computed from that of its dividend."""
 
 
 def _nesting(expression: Linear) -> int:
-    """Return how many quotients are in each other in an expression."""
+    """Return how deep quotients are nested in an expression."""
     depths = [1 + _nesting(symbol.dividend) for symbol in expression.symbols() if symbol.dividend is not None]
     return max(depths, default=0)
 
 
 def quotient(dividend: Linear, divisor: int, *, truncates: bool, knowledge: Knowledge) -> Linear | None:
-    """Return dividend / divisor for a positive divisor, rounded down, or towards zero if `truncates`.
+    """Return dividend / divisor for a positive divisor, rounded down, or towards zero with `truncates`.
 
-    It is linear if all coefficients are multiples of the divisor, else a symbol of its own; None if too many
-    quotients would be in each other.
+    It is linear if all coefficients are multiples of the divisor, otherwise a new symbol. None if quotients
+    would be nested too deep.
 
         (4 * S + 3) / 4     S
         S / 4               a symbol q, with 4 q <= S <= 4 q + 3
@@ -298,7 +408,7 @@ def quotient(dividend: Linear, divisor: int, *, truncates: bool, knowledge: Know
 
 
 def divided_by_monomial(dividend: Linear, monomial: Monomial) -> Linear | None:
-    """Return floor(dividend / monomial) if the remainder is a constant from -1 to 0; None otherwise.
+    """Return floor(dividend / monomial) if the remainder is 0 or -1; None otherwise.
 
     For a positive monomial W: (K * W - 1) / W is K - 1, and (K * W) / W is K.
     """
@@ -322,7 +432,7 @@ def unique(expressions: Iterable[Linear], most: int) -> tuple[Linear, ...]:
 
 
 def substitute(expression: Linear, replacements: Mapping[Symbol, Linear]) -> Linear:
-    """Replace symbols by expressions; a monomial that would get too long keeps its symbols."""
+    """Replace symbols by expressions; a monomial that would get too long stays unchanged."""
     result = Linear(expression.constant)
     for monomial, coefficient in expression.terms:
         product: Linear | None = ONE

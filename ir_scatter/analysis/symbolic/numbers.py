@@ -1,4 +1,4 @@
-"""The domain: what is known of all elements of a tensor of integers.
+"""The domain of symbolic analysis: facts about all elements of a tensor of integers.
 
 **Bounds by cases.** Every element belongs to one of several cases, each with lower and upper bounds that are
 linear in symbols:
@@ -6,41 +6,44 @@ linear in symbols:
     Where (i < 0, i + n, i)      case 1: n + Least(i) <= element <= n - 1
                                  case 2: 0 <= element <= Greatest(i)
 
-A case may have requirements: expressions that must be at least 0 for its bounds to hold (no overflow).
-Positions on one axis may have cases of their own, since the coordinates of an index tuple are limited by
-different sizes.
+A case may have requirements: expressions that must be at least 0 for its bounds to hold, such as "no
+overflow". Positions on one axis may have separate cases (columns), since the coordinates of an index tuple
+are limited by different sizes.
 
-**Distinctness.** Along an axis elements are distinct if no two that differ in their position on this axis
-alone are equal. All elements of a tensor may be distinct, or its vectors along an axis (index tuples).
+**Distinctness.** Elements are distinct along an axis if no two of them are equal that differ in their
+position on this axis only. All elements of a tensor may be distinct, or its vectors along an axis (index
+tuples).
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
-from ir_scatter.analysis.symbolic.linear import Knowledge, Linear, unique
+from ir_scatter.analysis.symbolic.linear import Knowledge, Linear, SymbolKind, unique
 from ir_scatter.core.model import Value
 
 MOST_REQUIRED = 16
-"""Requirements of one case; with more, its bounds are unknown."""
+"""Maximum requirements of one case; with more, its bounds are unknown."""
 _MOST_TERMS = 24
 _MOST_BITS = 128
-"""Terms of a bound, and bits of its numbers: longer sums and larger numbers are no bounds of indices."""
+"""Maximum terms of a bound, and bits of its numbers: indices have no longer or larger bounds."""
 MOST_COLUMNS = 16
-"""Positions on an axis with cases of their own: index tuples have one coordinate per dimension."""
+"""Maximum positions on an axis with separate cases: index tuples have one coordinate per dimension."""
 _MOST_CASES = 8
 _MOST_BOUNDS = 4
-"""Bounds of one case: further ones are dropped."""
+"""Maximum lower or upper bounds of one case: further ones are dropped."""
 
 
 class CaseBounds(NamedTuple):
-    """Bounds of the elements of one case; each of `lows` and of `highs` holds, none means unknown.
+    """Bounds of the elements of one case: all of `lows` and `highs` hold; empty means unknown.
 
     Attributes:
         requires: expressions that must be at least 0 for the bounds to hold.
-        may_wrap: whether the numbers may exceed the element type: the element is then equal to the number
-            modulo the size of the type. Sums, differences and products of such elements are computed alike.
-        is_exact: whether some element attains each bound, if there are elements.
+        may_wrap: whether the bounds may exceed the element type. An element then equals a number within the
+            bounds only modulo the size of the type. Sums, differences and products can be computed
+            nevertheless.
+        is_exact: whether for each bound some input has an element that attains it. Such an input refutes a
+            claim that the bound breaks.
     """
 
     lows: tuple[Linear, ...] = ()
@@ -51,7 +54,7 @@ class CaseBounds(NamedTuple):
 
     @property
     def number(self) -> Linear | None:
-        """The number that all elements of this case are; None if they may differ."""
+        """The value of all elements of this case; None if they may differ."""
         return self.lows[0] if len(self.lows) == 1 and self.lows == self.highs else None
 
 
@@ -61,7 +64,7 @@ Cases: TypeAlias = tuple[CaseBounds, ...]
 UNKNOWN: Cases = (CaseBounds(),)
 
 Condition: TypeAlias = str | Linear
-"""What must hold of inputs: distinct elements, in words, or that an expression is at least 0."""
+"""A condition on inputs: text for distinct elements, or an expression that must be at least 0."""
 
 
 def exactly(number: Linear | int) -> Cases:
@@ -70,7 +73,7 @@ def exactly(number: Linear | int) -> Cases:
 
 
 def between(low: Linear | int | None, high: Linear | int | None, *, is_exact: bool = False) -> Cases:
-    """Return one case; None for an unknown end."""
+    """Return one case with these bounds; None for an unknown end."""
     lows, highs = [
         () if end is None else (Linear(end) if isinstance(end, int) else end,) for end in (low, high)
     ]
@@ -78,7 +81,7 @@ def between(low: Linear | int | None, high: Linear | int | None, *, is_exact: bo
 
 
 def union(parts: Iterable[Cases]) -> Cases:
-    """Return the cases of all parts; unknown bounds if there are too many."""
+    """Return all cases of several operands; unknown bounds if they are too many."""
     cases = tuple(dict.fromkeys(case for part in parts for case in part))
     if len(cases) <= _MOST_CASES:
         return cases
@@ -89,7 +92,7 @@ def union(parts: Iterable[Cases]) -> Cases:
 
 
 def pairwise(left: Cases, right: Cases, combine: Callable[[CaseBounds, CaseBounds], CaseBounds]) -> Cases:
-    """Combine each case of one operand with each of the other."""
+    """Combine each case of the left operand with each case of the right one."""
     return union([(combine(first, second),) for first in left for second in right])
 
 
@@ -123,7 +126,7 @@ def scale(case: CaseBounds, factor: int) -> CaseBounds:
 
 
 def multiply(left: CaseBounds, right: CaseBounds, knowledge: Knowledge) -> CaseBounds:
-    """Return the product; bounds are known if one factor is a constant, or both are 0 or more."""
+    """Return the bounds of a product; known if one factor is constant, or both are non-negative."""
     for first, second in ((left, right), (right, left)):
         if second.number is not None and second.number.is_constant:
             return scale(first, second.number.constant)._replace(requires=left.requires | right.requires)
@@ -148,16 +151,35 @@ def _combined(
 
 
 def with_bounds(case: CaseBounds, lows: Iterable[Linear] = (), highs: Iterable[Linear] = ()) -> CaseBounds:
-    """Return a case with further bounds; the new ones come first."""
+    """Return a case with additional bounds; the new ones come first."""
     return case._replace(
-        lows=unique((*lows, *case.lows), _MOST_BOUNDS), highs=unique((*highs, *case.highs), _MOST_BOUNDS)
+        lows=unique((*lows, *case.lows), _MOST_BOUNDS), highs=unique((*highs, *case.highs), _MOST_BOUNDS),
+        is_exact=False,
+    )  # fmt: skip
+
+
+def of_some(cases: Cases) -> Cases:
+    """Return the bounds of a part of a tensor's elements: no element of the part need attain them.
+
+    Only for an input they stay exact, as any of its elements may be the greatest.
+    """
+    return tuple([case if _is_fed(case) else case._replace(is_exact=False) for case in cases])
+
+
+def _is_fed(case: CaseBounds) -> bool:
+    """Return whether bounds are exactly the least and greatest elements of an input."""
+    kinds = {SymbolKind.LEAST, SymbolKind.GREATEST}
+    ends = [[*end.terms] for end in (*case.lows, *case.highs) if not end.constant]
+    return len(ends) == len(case.lows) + len(case.highs) and all(
+        len(terms) == 1 and terms[0][1] == 1 and len(terms[0][0]) == 1 and terms[0][0][0].kind in kinds
+        for terms in ends
     )
 
 
-def settle(case: CaseBounds, low: int, high: int, knowledge: Knowledge) -> CaseBounds:
-    """Return a case whose elements are equal to its numbers, for a type that holds `low` to `high`.
+def unwrapped(case: CaseBounds, low: int, high: int, knowledge: Knowledge) -> CaseBounds:
+    """Return a case that cannot wrap around, for an element type from `low` to `high`.
 
-    Where it is not proven that the numbers fit into the type, that is required from now on.
+    If it is not proven that the bounds fit into the type, that becomes a requirement.
     """
     if not case.may_wrap:
         return case
@@ -183,11 +205,11 @@ def _is_too_long(case: CaseBounds) -> bool:
 
 
 class Split(NamedTuple):
-    """Elements that are (x / divisor) % modulus of another tensor x of numbers that are 0 or more.
+    """The elements are (x / divisor) % modulus for the elements x >= 0 of another tensor, `whole`.
 
     Attributes:
-        divisor: rounded down; 1 if x is not divided.
-        modulus: None if no remainder is taken.
+        divisor: the quotient is rounded down; 1 if x is not divided.
+        modulus: None if no remainder is computed; 0 for multiples of the divisor instead.
     """
 
     whole: Value
@@ -197,22 +219,21 @@ class Split(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TensorNumbers:
-    """What is known of the elements of a tensor.
+    """Facts about the elements of a tensor.
 
     Attributes:
-        cases: of all elements.
-        columns: cases by position on `column_axis`; None if they are not told apart.
-        rank: None if unknown; the further facts need it.
+        cases: bounds of all elements, by cases.
+        columns: bounds by position on `column_axis`; None if they are not known separately.
+        rank: None if unknown; the facts below need it.
         varying: the axes along which elements may differ; None for all.
         distinct: the axes along which elements are distinct.
         is_unique: whether all elements are distinct.
         tuples_axis: the axis along which vectors are distinct; None if none is known.
-        split: if the elements are parts of another tensor's.
-        is_nonnegative: used by `distinct`: not a fact of its own.
-        origin: where the numbers come from, for messages: "positions of TopK_3".
-        unknown: the value at which knowledge ends, if bounds are missing.
-        conditions: those under which elements are distinct: "table distinct", or expressions that must be at
-            least 0.
+        split: set if the elements are quotients or remainders of another tensor's elements.
+        origin: the source of the numbers, for messages: "positions of TopK_3".
+        unknown: the upstream value without known bounds, if bounds are missing.
+        conditions: the conditions under which elements are distinct: "table distinct", or expressions that
+            must be at least 0.
     """
 
     cases: Cases = UNKNOWN
@@ -230,11 +251,11 @@ class TensorNumbers:
 
     @property
     def number(self) -> Linear | None:
-        """The number that all elements are."""
+        """The value of all elements; None if they may differ."""
         return self.cases[0].number if len(self.cases) == 1 else None
 
     def vector(self) -> list[Linear] | None:
-        """Return the elements of a scalar or of a short 1-D tensor; None if they are not known exactly."""
+        """Return the elements of a scalar or short 1-D tensor; None if they are not known exactly."""
         if self.rank == 0:
             return None if self.number is None else [self.number]
         if self.rank != 1 or self.columns is None:
@@ -244,17 +265,17 @@ class TensorNumbers:
         return exact_numbers if len(exact_numbers) == len(numbers) else None
 
     def bounds_only(self) -> "TensorNumbers":
-        """Return the cases, without what is known of positions."""
-        return TensorNumbers(self.cases, rank=None, origin=self.origin, unknown=self.unknown)
+        """Return the bounds of all elements, without facts that depend on positions."""
+        return TensorNumbers(of_some(self.cases), rank=None, origin=self.origin, unknown=self.unknown)
 
     def mapped(self, change: Callable[[Cases], Cases]) -> "TensorNumbers":
-        """Return numbers whose cases are changed, alike in all columns; positions keep their facts."""
+        """Return the facts with all bounds changed by a function; other facts stay."""
         columns = None if self.columns is None else tuple([change(cases) for cases in self.columns])
         return replace(self, cases=change(self.cases), columns=columns)
 
 
 def from_vector(elements: Sequence[Cases], *, origin: str = "") -> TensorNumbers:
-    """Return the numbers of a 1-D tensor, given the cases of each element."""
+    """Return the facts about a 1-D tensor, given the bounds of each element."""
     numbers = [cases[0].number if len(cases) == 1 else None for cases in elements]
     constants = [number.constant for number in numbers if number is not None and number.is_constant]
     is_unique = len(constants) == len(elements) and len({*constants}) == len(constants)

@@ -1,24 +1,25 @@
-"""Whether the indices of a scatter node are in range, and whether they select each target at most once."""
+"""Proves that the indices of a scatter node are in range, and that its targets are distinct."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from math import inf
+from typing import NamedTuple
 
 from ir_scatter.analysis.reachability import reachability_of
 from ir_scatter.analysis.scatter_node import ScatterNode
-from ir_scatter.analysis.symbolic.case import Dims
-from ir_scatter.analysis.symbolic.linear import ONE, Knowledge, Linear, of_symbol, product
+from ir_scatter.analysis.symbolic.case import Dims, type_range
+from ir_scatter.analysis.symbolic.linear import ONE, Knowledge, Linear, Symbol, of_symbol, product
 from ir_scatter.analysis.symbolic.numbers import CaseBounds, Cases, TensorNumbers
 from ir_scatter.analysis.symbolic.rules.tuples import covered_by
 from ir_scatter.analysis.symbolic.walker import Walker
-from ir_scatter.analysis.symbolic.words import is_checkable, quoted, rounded, show
+from ir_scatter.analysis.symbolic.words import is_checkable, quoted, show, simplified
 from ir_scatter.core.model import ONNX, OPENVINO, Value
-from ir_scatter.ops.spec import IndexRange, Layout, Role
+from ir_scatter.ops.spec import IndexRange, Layout
 
 
 class ProofStatus(StrEnum):
-    """How far a claim about a scatter node is known, from the file and what is given."""
+    """The status of a claim about a scatter node, by the file and the user's conditions."""
 
     PROVEN = "proven"
     CONDITIONAL = "conditional"
@@ -28,12 +29,12 @@ class ProofStatus(StrEnum):
 
 @dataclass(frozen=True)
 class IndexProof:
-    """A claim about the indices of a scatter node: that they are in range, or select distinct targets.
+    """The proof of a claim about the indices of a scatter node, such as that they are in range.
 
     Attributes:
-        because: why, in words.
-        conditions: expressions that must be at least 0, for a conditional claim.
-        texts: further conditions: "table distinct".
+        because: the reason in words.
+        conditions: for a conditional claim, expressions that must be at least 0.
+        texts: further conditions as text: "table distinct".
     """
 
     status: ProofStatus
@@ -48,7 +49,7 @@ class IndexProof:
 
 @dataclass(frozen=True)
 class TargetProofs:
-    """Both claims about one scatter node, and whether no index is negative."""
+    """The proofs about one scatter node: indices in range, targets distinct, indices never negative."""
 
     range: IndexProof
     distinct: IndexProof
@@ -56,7 +57,7 @@ class TargetProofs:
 
 
 def prove_node(walker: Walker, scatter: ScatterNode) -> TargetProofs:
-    """Prove what holds for a node wherever it runs: for a node of a function, in every call."""
+    """Prove the claims about a node; for a node of a function, they hold in every call."""
     nodes = [scatter.node]
     if scatter.node.graph.scope:
         reachability = walker.facts.result_of(reachability_of)
@@ -64,6 +65,8 @@ def prove_node(walker: Walker, scatter: ScatterNode) -> TargetProofs:
     if not nodes:
         unread = IndexProof(ProofStatus.UNKNOWN, "no call of its function was found")
         return TargetProofs(unread, unread, unread)
+    if nodes == [scatter.node] and scatter.facts is walker.facts:  # its facts are known already
+        return prove_targets(walker, scatter)
     proofs = [prove_targets(walker, ScatterNode(node, scatter.lookup, walker.facts)) for node in nodes]
     return TargetProofs(
         _weakest([each.range for each in proofs]), _weakest([each.distinct for each in proofs]),
@@ -75,7 +78,7 @@ _WEAKNESS = (ProofStatus.PROVEN, ProofStatus.CONDITIONAL, ProofStatus.UNKNOWN, P
 
 
 def _weakest(proofs: Sequence[IndexProof]) -> IndexProof:
-    """Return one proof for several calls: the weakest, with the conditions of all."""
+    """Combine the proofs for several calls: the weakest status, with the conditions of all."""
     weakest = max(proofs, key=lambda proof: _WEAKNESS.index(proof.status))
     if weakest.status is not ProofStatus.CONDITIONAL:
         return weakest
@@ -87,19 +90,16 @@ def _weakest(proofs: Sequence[IndexProof]) -> IndexProof:
 
 
 class _Limit:
-    """The legal numbers of one coordinate: from `low` to `high`."""
+    """The legal range of one coordinate, from `low` to `high`."""
 
     def __init__(self, low: Linear, high: Linear, size: Linear) -> None:
         self.low, self.high, self.size = low, high, size
 
 
-_UNKNOWN = IndexProof(ProofStatus.UNKNOWN)
-
-
 def prove_targets(walker: Walker, scatter: ScatterNode) -> TargetProofs:
-    """Prove what can be proven of the indices of a scatter node.
+    """Prove the claims about the indices of a scatter node.
 
-    `walker.knowledge` holds what is given about inputs.
+    `walker.knowledge` contains the user's conditions on inputs.
     """
     data, indices = scatter.data, scatter.indices
     if data is None or indices is None:
@@ -121,45 +121,120 @@ def prove_targets(walker: Walker, scatter: ScatterNode) -> TargetProofs:
         in_range = _prove(
             walker, knowledge, [(cases, limit.low, limit.high) for cases, limit in pairs], numbers
         )
+        if in_range.status is ProofStatus.UNKNOWN and _are_outside(walker, columns, limits, shape):
+            in_range = IndexProof(ProofStatus.REFUTED, _ALL_OUTSIDE)
     in_range = _explained(walker, scatter, numbers, in_range, limits)
-    if scatter.out_of_range is not None or scatter.computed_outside is not None:
-        in_range = IndexProof(ProofStatus.REFUTED, "indices are out of range for every input")
+    outside = scatter.computed_outside
+    if scatter.out_of_range is not None or (outside is not None and outside.occurrence.is_certain):
+        in_range = IndexProof(ProofStatus.REFUTED, _ALL_OUTSIDE)
+    elif outside is not None:
+        in_range = IndexProof(ProofStatus.REFUTED, "indices are out of range unless there are none")
+    if in_range.status is ProofStatus.REFUTED and scatter.reach.is_never:
+        in_range = IndexProof(ProofStatus.PROVEN, "the node never runs")
     distinct = _distinct(walker, scatter, numbers, shape, in_range, non_negative)
     return TargetProofs(in_range, distinct, non_negative)
 
 
+_ALL_OUTSIDE = "indices are out of range for every input"
 _FARTHEST = 2**30
 """Larger numbers come from sizes or inputs that nothing limits."""
 
 
-def reach_of(walker: Walker, scatter: ScatterNode) -> str:
-    """Return how far indices go beyond the ends: "reach 31, expected 0 to 15"; "" if that is unknown.
+def _are_outside(walker: Walker, columns: Sequence[Cases], limits: "Sequence[_Limit]", shape: Dims) -> bool:
+    """Return whether indices certainly exist, and some coordinate of all of them is out of range."""
+    knowledge = walker.knowledge
+    if shape is None or not all(knowledge.proves(size.plus(-1)) for size in shape):
+        return False
+    for cases, limit in zip(columns, limits, strict=True):
+        if all(
+            not case.requires
+            and not case.may_wrap
+            and (
+                any(knowledge.proves(end.minus(limit.high).plus(-1)) for end in case.lows)
+                or any(knowledge.proves(limit.low.minus(end).plus(-1)) for end in case.highs)
+            )
+            for case in cases
+        ):
+            return True
+    return False
 
-    They surely reach it for some inputs that are given, or "may reach" it.
+
+class Breach(NamedTuple):
+    """How indices leave their range for inputs that satisfy the user's conditions.
+
+    Attributes:
+        text: "reach 31, expected 0 to 15", or "may reach ..."; "" if unknown.
+        is_certain: whether some of these inputs surely break an index.
+    """
+
+    text: str
+    is_certain: bool
+
+
+def breach_of(walker: Walker, scatter: ScatterNode, names: Mapping[Symbol, str]) -> Breach:
+    """Return how indices leave their range under the user's conditions.
+
+    It is certain only if the example inputs can have equal sizes for dimensions of the same name, as in
+    `names`.
     """
     data, indices = scatter.data, scatter.indices
     if data is None or indices is None:
-        return ""
+        return Breach("", False)
     numbers, shape, sizes = walker.numbers(indices.value), walker.dims(indices.value), walker.dims(data.value)
     limits, _ = _limits(walker, scatter, shape, sizes)
+    text, is_certain = "", False
     for cases, limit in zip(_columns(numbers, scatter, shape, limits), limits or (), strict=False):
-        if not limit.low.is_constant or not limit.high.is_constant:
-            continue
-        low, high = limit.low.constant, limit.high.constant
         for case in cases:
-            most = min((walker.knowledge.greatest(end) for end in case.highs), default=inf)
-            least = max((walker.knowledge.least(end) for end in case.lows), default=-inf)
-            end = most if most > high else least if least < low else None
-            if end is not None and abs(end) < _FARTHEST:
-                verb = "reach" if case.is_exact and not case.requires else "may reach"
-                return f"{verb} {int(end)}, expected {low} to {high}"
-    return ""
+            is_exact = len(cases) == 1 and case.is_exact and not case.requires
+            is_certain |= is_exact and _has_example(walker, scatter, case, limit, shape, names)
+            text = text or _reach(walker, case, limit)
+    if text:
+        text = f"{'reach' if is_certain else 'may reach'} {text}"
+    return Breach(text, is_certain)
+
+
+def _reach(walker: Walker, case: CaseBounds, limit: _Limit) -> str:
+    """Return "31, expected 0 to 15"; "" for unknown sizes and for numbers without a limit."""
+    if not limit.low.is_constant or not limit.high.is_constant:
+        return ""
+    low, high = limit.low.constant, limit.high.constant
+    most = min((walker.knowledge.greatest(end) for end in case.highs), default=inf)
+    least = max((walker.knowledge.least(end) for end in case.lows), default=-inf)
+    end = most if most > high else least if least < low else None
+    return "" if end is None or abs(end) >= _FARTHEST else f"{int(end)}, expected {low} to {high}"
+
+
+def _has_example(
+    walker: Walker,
+    scatter: ScatterNode,
+    case: CaseBounds,
+    limit: _Limit,
+    shape: Dims,
+    names: Mapping[Symbol, str],
+) -> bool:
+    """Return whether some inputs make an exact bound leave its range, without overflow of the type.
+
+    The inputs satisfy the user's conditions.
+    """
+    assert scatter.indices is not None
+    low, high = type_range(walker.facts.element_type(scatter.indices.value))
+    if shape is None or abs(low) == inf or not case.lows or not case.highs:
+        return False
+    filled = [Linear(0).minus(size) for size in shape]
+    for end, within in (
+        (limit.high.minus(case.highs[0]), case.highs[0].plus(-int(high) - 1)),
+        (case.lows[0].minus(limit.low), Linear(int(low) - 1).minus(case.lows[0])),
+    ):
+        broken = [each for each in (end, within, *filled) if not each.is_constant or each.constant >= 0]
+        if walker.knowledge.counterexample(broken, names) is not None:
+            return True
+    return False
 
 
 def _limits(
     walker: Walker, scatter: ScatterNode, shape: Dims, sizes: Dims
 ) -> "tuple[list[_Limit] | None, str]":
-    """Return the legal numbers of each coordinate, None if they are not known; and why."""
+    """Return the legal range of each coordinate and a reason; None without a known range."""
     layout, axis = scatter.spec.layout, scatter.axis
     if sizes is None:
         return None, "the rank of data is not known"
@@ -191,7 +266,7 @@ def _limits(
 def _columns(
     numbers: TensorNumbers, scatter: ScatterNode, shape: Dims, limits: "Sequence[_Limit] | None"
 ) -> list[Cases]:
-    """Return the cases of each coordinate of index tuples; of all indices for other layouts."""
+    """Return the bounds of each coordinate of index tuples; for other layouts those of all indices."""
     if scatter.spec.layout is not Layout.TUPLES or not limits or shape is None:
         return [numbers.cases]
     is_told_apart = numbers.columns is not None and numbers.column_axis == len(shape) - 1
@@ -206,7 +281,7 @@ def _prove(
     claims: "Iterable[tuple[Cases, Linear, Linear | None]]",
     numbers: TensorNumbers,
 ) -> IndexProof:
-    """Prove that the elements of all cases are between two ends; collect the conditions that are missing."""
+    """Prove that elements are between two ends; collect conditions for the parts that are not proven."""
     conditions: dict[Linear, None] = {}
     for cases, low, high in claims:
         for case in cases:
@@ -228,12 +303,12 @@ def _prove(
 
 
 def _missing(walker: Walker, knowledge: Knowledge, options: Sequence[Linear]) -> list[Linear] | None:
-    """Return the condition under which one of several expressions is at least 0; none if one is proven.
+    """Return the condition under which one of several expressions is at least 0; [] if one is proven.
 
-    None if no condition can be checked by a user.
+    None if users cannot check any such condition.
     """
     # a quotient that is rounded towards zero is compared by what it is computed from
-    exact = [*options, *[rounded(option, walker) for option in options]]
+    exact = [*options, *[simplified(option, walker) for option in options]]
     if any(knowledge.proves(option) for option in exact):
         return []
     checkable = [option for option in options if is_checkable(option, walker)]
@@ -242,7 +317,7 @@ def _missing(walker: Walker, knowledge: Knowledge, options: Sequence[Linear]) ->
 
 
 def _where(walker: Walker, numbers: TensorNumbers, case: CaseBounds, options: Sequence[Linear]) -> str:
-    """Say where knowledge ends."""
+    """Return, in words, the value or node whose numbers are unknown."""
     value = numbers.unknown
     if value is None:
         for option in options:
@@ -265,7 +340,7 @@ def _explained(
     proof: IndexProof,
     limits: "Sequence[_Limit] | None",
 ) -> IndexProof:
-    """Return a proof with the reason in words: where indices come from, and what limits them."""
+    """Return a proof with its reason in words: where indices come from, and which sizes limit them."""
     if proof.because or not limits:
         return proof
     sizes = " and ".join(dict.fromkeys(show(limit.size, walker) for limit in limits))
@@ -283,10 +358,12 @@ def _distinct(
     in_range: IndexProof,
     non_negative: IndexProof,
 ) -> IndexProof:
-    """Prove that no two indices of the node select one target."""
+    """Prove that no two indices of a node select the same target."""
     layout, axis = scatter.spec.layout, scatter.axis
     if scatter.repeats is not None:
         return IndexProof(ProofStatus.REFUTED, "constant indices repeat a target")
+    if scatter.certainly_repeats:
+        return IndexProof(ProofStatus.REFUTED, f"indices repeat a target: {scatter.certainly_repeats}")
     if layout is Layout.SEQUENCE:
         return IndexProof(ProofStatus.PROVEN, "each batch writes consecutive positions")
     if shape is None:
@@ -352,7 +429,7 @@ _COPYING = {"Cast", "Convert", "Identity", "Reshape", "Unsqueeze", "Squeeze", "F
 
 
 def _distinct_input(walker: Walker, scatter: ScatterNode) -> str | None:
-    """Return the condition that an input which holds the indices has distinct elements; None if none does."""
+    """Return the condition that the input which holds the indices is distinct; None without such an input."""
     assert scatter.indices is not None
     value: Value | None = scatter.indices.value
     layout, axis = scatter.spec.layout, scatter.axis
@@ -379,8 +456,3 @@ def _distinct_input(walker: Walker, scatter: ScatterNode) -> str | None:
 def _not_distinct(walker: Walker, numbers: TensorNumbers) -> str:
     origin = numbers.origin or "the computation of indices"
     return f"{origin} may give a number twice"
-
-
-def operand_value(scatter: ScatterNode, role: Role) -> Value | None:
-    operand = scatter.operand(role)
-    return None if operand is None else operand.value

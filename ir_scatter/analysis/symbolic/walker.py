@@ -1,15 +1,15 @@
-"""The symbolic facts of one value, computed on demand: its dimensions and its numbers.
+"""Computes the symbolic facts of a value on demand: its dimensions, and facts about its elements.
 
-A rule is a generator that asks for facts of other values and is resumed with the answer, so that a chain of
-10,000 nodes needs no recursion:
+A rule is a generator that yields queries for facts of other values and is resumed with the answers. So a
+chain of 10,000 nodes needs no recursion:
 
     def add(case):
         left = yield from case.numbers(0)
         right = yield from case.numbers(1)
         return ...
 
-Bodies and functions are entered through their bindings. A value that a loop carries is first assumed to stay
-within the bounds of its first value; if the body proves that of the next one, it holds in every iteration.
+Bodies and functions are entered through their bindings. For a value that a loop carries, the bounds of its
+first value are assumed. If the body proves the same bounds for the next value, they hold in every iteration.
 """
 
 from collections.abc import Generator, Mapping, Sequence
@@ -51,11 +51,11 @@ from ir_scatter.ops.general import WITH_BODIES, find
 from ir_scatter.ops.lookup import find as find_scatter
 
 MOST_VALUES = 20_000
-"""Values visited for one model, loops included; beyond, every value is unknown."""
+"""Maximum values visited for one model, loops included; after that, every value is unknown."""
 _MOST_ELEMENTS = 1 << 20
-"""Elements of a constant whose order is looked at."""
+"""Maximum elements of a constant that are compared with each other."""
 _MOST_NESTED = 4
-"""Loops in each other whose carried values are followed."""
+"""Maximum nesting of loops whose carried values are analysed."""
 
 
 Answer: TypeAlias = "Dims | TensorNumbers"
@@ -64,7 +64,7 @@ Asking: TypeAlias = Generator[Query, Any, Any]
 
 
 class _LoopPlace(NamedTuple):
-    """A body input or an output of a loop, with the loop around it."""
+    """An input or output of a loop's body, by number, with the loop."""
 
     node: Node
     loop: Repeat
@@ -75,10 +75,9 @@ class Walker(SymbolSource):
     """The symbolic facts of the values of one model, each computed once.
 
     Attributes:
-        knowledge: what is known of symbols; what a user gives is added to it.
-        inputs: the inputs of the model, by value.
-        given_distinct: inputs whose elements are given to be distinct.
-        cast_inputs: values that an input of floats becomes when it is cast to integers, with that input.
+        given_distinct: inputs whose elements are distinct by the user's conditions.
+        merges_names: whether dimensions of inputs with the same name count as equal.
+        merged: the dimensions that were replaced by another one of the same name.
         visited: the number of values visited so far.
     """
 
@@ -112,12 +111,12 @@ class Walker(SymbolSource):
         return answer
 
     def numbers(self, value: Value) -> TensorNumbers:
-        """Return what is known of the elements of a value of integers or booleans."""
+        """Return the facts about the elements of a value of integers or booleans."""
         answer: TensorNumbers = self._answer(Query(value, False))
         return answer
 
     def symbol(self, kind: SymbolKind, value: Value, axis: int = -1) -> Linear:
-        """Return a symbol as an expression, and record the range that follows from type or shape."""
+        """Return a symbol as an expression; its range by type or shape is added to the knowledge."""
         symbol = Symbol(kind, value, axis)
         if symbol not in self.knowledge.ranges:
             self.knowledge.ranges[symbol] = self._range(symbol, value)
@@ -135,7 +134,7 @@ class Walker(SymbolSource):
         return SymbolRange(0, LARGEST_SIZE) if symbol.kind is SymbolKind.COUNT else SymbolRange()
 
     def _answer(self, query: Query) -> Any:
-        """Run rules until a query is answered; a query that depends on itself is answered by "unknown"."""
+        """Run rules until a query is answered; a query that depends on itself gets an unknown answer."""
         cached = self._cached(query)
         if cached is not _MISSING:
             return cached
@@ -189,7 +188,7 @@ class Walker(SymbolSource):
         return numbers
 
     def _unknown(self, query: Query) -> Any:
-        """Return the answer if nothing is known but what the file says of the value itself."""
+        """Return the answer without a rule: what the file declares for the value."""
         value = query.value
         if query.asks_dims:
             return self._complete_dims(value, None)
@@ -199,7 +198,7 @@ class Walker(SymbolSource):
         return TensorNumbers(cases, rank=None if shape is None else len(shape), unknown=value)
 
     def _complete_dims(self, value: Value, dims: Dims) -> Dims:
-        """Return dimensions with the sizes that the file knows, and symbols for all others."""
+        """Return the dimensions, with sizes from the file where it has them, and symbols for unknown ones."""
         shape = self.facts.shape(value)
         if shape is None:
             return dims
@@ -213,9 +212,9 @@ class Walker(SymbolSource):
         )
 
     def size(self, value: Value, axis: int) -> Linear:
-        """Return the size of a dimension as a symbol of its own.
+        """Return the size of a dimension as a symbol.
 
-        With `merges_names`, dimensions of inputs with one name are one symbol, and `merged` says so.
+        With `merges_names`, dimensions of inputs with the same name share one symbol; `merged` records that.
         """
         expression = self.symbol(SymbolKind.SIZE, value, axis)
         if not self.merges_names or value not in self.inputs:
@@ -236,14 +235,14 @@ class Walker(SymbolSource):
     def _rule(self, query: Query) -> Asking:
         value = query.value
         if value in self._entries:
-            return self._entered(query, self._entries[value])
+            return self._joined_sources(query, self._entries[value])
         if value.constant is not None and not value.is_input:
             return self._constant(query)
         node = value.producer
         if value in self.inputs or node is None or value.is_input or node.type == "Parameter":
-            return self._input(query)
+            return self._input_facts(query)
         if (node, value.output) in self._results:
-            return self._entered(query, self._results[node, value.output])
+            return self._joined_sources(query, self._results[node, value.output])
         return self._computed(query, node)
 
     def _constant(self, query: Query) -> Asking:
@@ -252,15 +251,15 @@ class Walker(SymbolSource):
             return None
         return numbers_of_array(self.facts, query.value)
 
-    def _input(self, query: Query) -> Asking:
-        """Return the facts of an input: its elements are between two symbols, in each column too."""
+    def _input_facts(self, query: Query) -> Asking:
+        """Return the facts of a model input."""
         if query.asks_dims:
             return None
         dims = yield Query(query.value, True)
-        return self.fed(query.value, dims)
+        return self.input_numbers(query.value, dims)
 
-    def fed(self, value: Value, dims: Dims) -> TensorNumbers:
-        """Return the numbers of a tensor whose elements are only known to be between two symbols."""
+    def input_numbers(self, value: Value, dims: Dims) -> TensorNumbers:
+        """Return the facts about the elements of an input: two symbols bound them, also in each column."""
         element_type = self.facts.element_type(value)
         if element_type is None or element_type.kind not in {"signed", "unsigned", "boolean"}:
             return TensorNumbers(rank=None if dims is None else len(dims), unknown=value)
@@ -308,7 +307,7 @@ class Walker(SymbolSource):
         )  # fmt: skip
 
     def name(self, value: Value) -> str:
-        """Return the name of an input, or of a value that an input is cast to."""
+        """Return the name of a model input; for a value that an input is cast to, the name of that input."""
         declared = self.inputs.get(self.cast_inputs.get(value, value))
         if declared is None:
             return value.name
@@ -337,13 +336,15 @@ class Walker(SymbolSource):
             return (yield from dims_of_output(case))
         return (yield from numbers_of_output(case))
 
-    def _entered(self, query: Query, sources: Sequence[tuple[Value | None, _LoopPlace | None]]) -> Asking:
-        """Return the facts of a body input, or of an output of a node with bodies: of all its sources."""
+    def _joined_sources(
+        self, query: Query, sources: Sequence[tuple[Value | None, _LoopPlace | None]]
+    ) -> Asking:
+        """Return the facts of a body input, or of an output of a node with bodies, from all its sources."""
         value = query.value
         answers = []
         for source, place in sources:
             if place is not None:
-                answer = yield from self._in_loop(query, source, place)
+                answer = yield from self._loop_value(query, source, place)
             elif source is None:
                 answer = None
             else:
@@ -366,19 +367,19 @@ class Walker(SymbolSource):
 
     # loops
 
-    def _in_loop(self, query: Query, source: Value | None, place: _LoopPlace) -> Asking:
-        """Return the facts of a body input or of an output of a loop, from one source."""
+    def _loop_value(self, query: Query, source: Value | None, place: _LoopPlace) -> Asking:
+        """Return the facts of an input of a loop body, or of an output of a loop, from its source."""
         node, loop, number = place
         is_output = query.value.producer is node and query.value in node.outputs
         if is_output:
-            return (yield from self._left(query, source, place))
+            return (yield from self._loop_output(query, source, place))
         inflow = loop.inputs[number]
         if inflow.source is BodySource.ITERATION:
             if query.asks_dims:
                 return ()
             trips = yield from self.trips(node, loop)
             high = None if trips is None else trips.minus(1)
-            return TensorNumbers(between(0, high, is_exact=True), rank=0, origin=f"iterations of {node.name}")
+            return TensorNumbers(between(0, high), rank=0, origin=f"iterations of {node.name}")
         if inflow.source is BodySource.CONDITION or source is None:
             return () if query.asks_dims else TensorNumbers(between(0, 1), rank=0)
         answer = yield Query(source, query.asks_dims)
@@ -395,8 +396,11 @@ class Walker(SymbolSource):
             return (*answer[:axis], *part, *answer[axis + 1 :])
         return answer.bounds_only()
 
-    def _left(self, query: Query, source: Value | None, place: _LoopPlace) -> Asking:
-        """Return the facts of an output of a loop: of the last iteration, or of all of them joined."""
+    def _loop_output(self, query: Query, source: Value | None, place: _LoopPlace) -> Asking:
+        """Return the facts of an output of a loop.
+
+        It is the value of the last iteration, or the concatenation of the values of all iterations.
+        """
         node, loop, number = place
         outflow = loop.outputs[number]
         inner = None if source is None else (yield Query(source, query.asks_dims))
@@ -425,11 +429,11 @@ class Walker(SymbolSource):
             return None
         unknown = inner.unknown or next((start.unknown for start in starts if start.unknown), None)
         # numbers of one iteration are not linear in what the next one counts
-        cases = union([self._outside(inner.cases, loop), *[start.cases for start in starts]])
+        cases = union([self._outside_of_body(inner.cases, loop), *[start.cases for start in starts]])
         return TensorNumbers(cases, unknown=unknown)
 
-    def _outside(self, cases: tuple[CaseBounds, ...], loop: Repeat) -> tuple[CaseBounds, ...]:
-        """Return the cases of a value of a body, with the symbols of its iterations replaced: unknown."""
+    def _outside_of_body(self, cases: tuple[CaseBounds, ...], loop: Repeat) -> tuple[CaseBounds, ...]:
+        """Return bounds from inside a loop body for use outside; unknown if they depend on the iteration."""
         inside = {loop.body.value(input.key) for input in loop.body.inputs}
         for case in cases:
             for bound in (*case.lows, *case.highs, *case.requires):
@@ -438,7 +442,7 @@ class Walker(SymbolSource):
         return cases
 
     def trips(self, node: Node, loop: Repeat) -> "Generator[Query, Any, Linear | None]":
-        """Return the greatest number of iterations of a loop, None if it is not known."""
+        """Return the maximum number of iterations of a loop, None if it is unknown."""
         limits: list[Linear] = []
         if loop.trips is not None:
             value = node.inputs[loop.trips].value if loop.trips < len(node.inputs) else None
@@ -461,13 +465,14 @@ class Walker(SymbolSource):
         return next(iter(constants or limits), None)
 
     def _carried(self, query: Query, first: Any, place: _LoopPlace) -> Any:
-        """Return facts of a carried value that hold in every iteration.
+        """Return the facts of a carried value that hold in every iteration.
 
-        A value that each iteration increases by a constant counts:
+        A value that each iteration changes by a constant is a counter:
 
             i = start; Loop of n: i = i + 2         start <= i <= start + 2 * (n - 1)
 
-        Otherwise the bounds of the first value are assumed; those that the body does not prove are dropped.
+        Otherwise the bounds of the first value are assumed; bounds that the body does not prove for the next
+        value are dropped.
         """
         node, loop, number = place
         inflow, value = loop.inputs[number], query.value
@@ -484,7 +489,7 @@ class Walker(SymbolSource):
         cases = start.cases
         for _ in range(3):
             assumed = TensorNumbers(cases, rank=start.rank, unknown=start.unknown)
-            inside = self._under({value: assumed})
+            inside = self._with_assumptions({value: assumed})
             after = inside.numbers(successor)
             self.visited = inside.visited
             kept = _inductive(cases, after.cases, inside.knowledge)
@@ -496,12 +501,12 @@ class Walker(SymbolSource):
         return self._unknown(query)
 
     def _carried_dims(self, query: Query, first: Dims, successor: Value) -> Dims:
-        """Return dimensions that are the same in every iteration, new symbols for those that may change."""
+        """Return the dimensions of a carried value; new symbols for those that an iteration may change."""
         if first is None:
             return None
         dims = first
         for _ in range(2):
-            inside = self._under({})
+            inside = self._with_assumptions({})
             inside._assumed_dims = {**self._assumed_dims, query.value: dims}
             after = inside.dims(successor)
             self.visited = inside.visited
@@ -519,12 +524,12 @@ class Walker(SymbolSource):
     def _counted(
         self, value: Value, successor: Value, first: Any, node: Node, loop: Repeat
     ) -> TensorNumbers | None:
-        """Return the numbers of a carried value that each iteration changes by a constant."""
+        """Return the facts of a carried value that each iteration changes by a constant; None for others."""
         start = first.number if isinstance(first, TensorNumbers) else None
         if start is None:
             return None
         marker = Symbol(SymbolKind.OTHER, value)
-        inside = self._under({value: TensorNumbers(exactly(of_symbol(marker)), rank=first.rank)})
+        inside = self._with_assumptions({value: TensorNumbers(exactly(of_symbol(marker)), rank=first.rank)})
         after = inside.numbers(successor).number
         trips = inside._answer_all(self.trips(node, loop))
         self.visited = inside.visited
@@ -537,12 +542,10 @@ class Walker(SymbolSource):
             return TensorNumbers(exactly(start), rank=first.rank)
         last = None if trips is None else start.plus(trips.minus(1), step.constant)
         ends = (start, last) if step.constant > 0 else (last, start)
-        return TensorNumbers(
-            between(*ends, is_exact=True), rank=first.rank, origin=f"iterations of {node.name}"
-        )
+        return TensorNumbers(between(*ends), rank=first.rank, origin=f"iterations of {node.name}")
 
     def _answer_all(self, asking: Asking) -> Any:
-        """Run a generator of queries to its end."""
+        """Run a generator of queries to its end; return its result."""
         answer: Any = None
         try:
             query = next(asking)
@@ -552,8 +555,8 @@ class Walker(SymbolSource):
         except StopIteration as end:
             return end.value
 
-    def _under(self, assumed: Mapping[Value, TensorNumbers]) -> "Walker":
-        """Return a walker of the same model with other numbers for some values, and nothing in its cache."""
+    def _with_assumptions(self, assumed: Mapping[Value, TensorNumbers]) -> "Walker":
+        """Return a walker of the same model with assumed facts for some values, and an empty cache."""
         walker = Walker.__new__(Walker)
         walker.facts, walker.knowledge = self.facts, self.knowledge
         walker.inputs, walker.cast_inputs = self.inputs, self.cast_inputs
@@ -570,7 +573,7 @@ class Walker(SymbolSource):
     # bindings
 
     def _bind(self, main: Dataflow) -> None:
-        """Record the inputs of the model, and the sources of body inputs and outputs of nodes with bodies."""
+        """Record the model inputs, and the sources of body inputs and of outputs of nodes with bodies."""
         for input in main.inputs:
             value = main.value(input.key)
             if value is not None:
@@ -635,7 +638,7 @@ def _outer(node: Node, inflow: BodyInput) -> Value | None:
 def _inductive(
     before: Sequence[CaseBounds], after: Sequence[CaseBounds], knowledge: Knowledge
 ) -> tuple[CaseBounds, ...]:
-    """Return the bounds of `before` that hold for `after` as well, as one case."""
+    """Return the bounds of `before` that also hold for `after`, as one case."""
     lows = [
         low
         for low in before[0].lows
@@ -654,7 +657,7 @@ def _inductive(
 
 
 def numbers_of_array(facts: Facts, value: Value) -> TensorNumbers | None:
-    """Return the numbers of a constant tensor: bounds of all elements and of each column, and their order."""
+    """Return the facts about the elements of a constant integer tensor; None for other tensors."""
     import numpy
 
     array = facts.whole_numbers(value)

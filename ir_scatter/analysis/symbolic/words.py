@@ -1,4 +1,4 @@
-"""Symbols, expressions and conditions as text: `position`, `cache.shape[2] - 1`, `position in 0..15`."""
+"""Formats symbols, expressions and conditions as text: `cache.shape[2] - 1`, `position in 0..15`."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -12,12 +12,12 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./]*")
 
 
 def quoted(name: str) -> str:
-    """Return a name as conditions write it: quoted if not all characters are letters, digits, "_./"."""
+    """Return a name as conditions write it; quoted unless all characters are letters, digits or "_./"."""
     return name if _PLAIN.fullmatch(name) else '"' + name.replace('"', '\\"') + '"'
 
 
 def input_of(symbol: Symbol, walker: SymbolSource) -> Value | None:
-    """Return the input of the model that a symbol is about; None for a symbol about any other value."""
+    """Return the model input that a symbol belongs to; None for a symbol of another value."""
     value = symbol.value
     if value is None:
         return None
@@ -26,7 +26,7 @@ def input_of(symbol: Symbol, walker: SymbolSource) -> Value | None:
 
 
 def is_checkable(expression: Linear, walker: SymbolSource) -> bool:
-    """Return whether a user can check an expression: it is about sizes and elements of inputs alone."""
+    """Return whether a user can check an expression: all its symbols are sizes and elements of inputs."""
     for symbol in expression.symbols():
         if symbol.kind is SymbolKind.QUOTIENT:
             if symbol.dividend is None or not is_checkable(symbol.dividend, walker):
@@ -75,12 +75,13 @@ def _sum(terms: Mapping[Monomial, int], constant: int, walker: SymbolSource) -> 
     return first + "".join(f" {'-' if is_negative else '+'} {text}" for is_negative, text in texts[1:])
 
 
-def rounded(condition: Linear, walker: SymbolSource) -> Linear:
-    """Return an equal condition with the least factors, without a quotient that has the factor 1 or -1.
+def simplified(condition: Linear, walker: SymbolSource) -> Linear:
+    """Return an equivalent condition with the smallest factors, and without a quotient if possible.
 
-    7 - floor (x / 4) >= 0       x <= 31
-    floor (x / 4) - 1 >= 0       x >= 4
-    2 * n - 1 >= 0               n >= 1
+    Examples:
+        7 - floor (x / 4) >= 0       x <= 31
+        floor (x / 4) - 1 >= 0       x >= 4
+        2 * n - 1 >= 0               n >= 1
     """
     common = gcd(*[coefficient for _, coefficient in condition.terms]) if condition.terms else 1
     if common > 1:
@@ -103,15 +104,15 @@ def rounded(condition: Linear, walker: SymbolSource) -> Linear:
     if coefficient < 0:  # quotient <= rest
         most = rest.times(divisor)
         rounds_up = not symbol.truncates or is_positive
-        return rounded(most.plus(divisor - 1 if rounds_up else 0).minus(dividend), walker)
+        return simplified(most.plus(divisor - 1 if rounds_up else 0).minus(dividend), walker)
     least = rest.times(-divisor)  # quotient >= -rest
     rounds_down = symbol.truncates and is_positive
-    return rounded(dividend.minus(least).plus(divisor - 1 if rounds_down else 0), walker)
+    return simplified(dividend.minus(least).plus(divisor - 1 if rounds_down else 0), walker)
 
 
 def as_text(condition: Linear, walker: SymbolSource) -> str:
-    """Format that an expression is at least 0: `past + 4 <= cache.shape[2]`."""
-    condition = rounded(condition, walker)
+    """Format the condition that an expression is at least 0: `past + 4 <= cache.shape[2]`."""
+    condition = simplified(condition, walker)
     left = {monomial: -coefficient for monomial, coefficient in condition.terms if coefficient < 0}
     right = {monomial: coefficient for monomial, coefficient in condition.terms if coefficient > 0}
     if not left:
@@ -122,7 +123,10 @@ def as_text(condition: Linear, walker: SymbolSource) -> str:
 
 
 def element_of(condition: Linear) -> tuple[Symbol, int] | None:
-    """Return the only symbol of elements in a condition, and its coefficient of 1 or -1; None otherwise."""
+    """Return the only symbol of elements in a condition, and its coefficient.
+
+    None for several such symbols, or if the coefficient is not 1 or -1.
+    """
     elements = [
         (monomial[0], coefficient)
         for monomial, coefficient in condition.terms
@@ -138,11 +142,12 @@ def element_of(condition: Linear) -> tuple[Symbol, int] | None:
 def as_texts(conditions: Iterable[Linear], walker: SymbolSource) -> list[str]:
     """Format conditions; a least and a greatest element of one input become a range.
 
-    Least (p) >= 0, Greatest (p) <= 15           p in 0..15
+    Example:
+        Least (p) >= 0, Greatest (p) <= 15           p in 0..15
     """
     ranges: dict[tuple[Value | None, int], list[Linear | None]] = {}
     texts: dict[str, None] = {}
-    for condition in dict.fromkeys(rounded(each, walker) for each in conditions):
+    for condition in dict.fromkeys(simplified(each, walker) for each in conditions):
         element = element_of(condition)
         if element is None:
             texts[as_text(condition, walker)] = None

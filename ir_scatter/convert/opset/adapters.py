@@ -1,11 +1,12 @@
 """Adapters: each converts a node of an ONNX model to the next or the previous version of its operator.
 
-One function per change between two versions, according to both specifications, for example Clip from 6 to 11:
+There is one function for each change between two versions, for example of Clip from 6 to 11:
 
     y = Clip <max = 6.0> (x)   ->   max = Constant <value = 6.0> ()
                                     y = Clip (x, , max)
 
-Versions that only accept more types are listed in `ops.onnx_versions`, as are those that no node can pass.
+The name of a function says what changed. Versions that need no adapter, or allow none, are in
+`ops.onnx_versions`.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -31,18 +32,17 @@ if TYPE_CHECKING:
 
 
 class CannotAdapt(Exception):
-    """Error: a node has no equivalent in another version; the message says why.
+    """Error: a node has no equivalent in another version; the message has the reason.
 
     Only used inside this package.
     """
 
 
 class AdaptedNode:
-    """A copy of a node that adapters edit, the new nodes before and after it, and facts about its inputs.
+    """A copy of a node for adapters to edit, with new nodes around it, and facts about its inputs.
 
-    `graphs` holds the graph of the node; for a function, its graph for each signature of its calls.
-    `new_names` may clash with names of the model; the writer then changes them. Outputs in `gone` were
-    dropped because nothing reads them.
+    `graphs` is the graph of the node; in a function, the graphs for all signatures of its calls. The writer
+    renames `new_names` that the model already uses. `gone` are removed outputs that no node reads.
     """
 
     def __init__(self, graphs: tuple[OnnxGraph, ...], position: int, *, target: int, is_up: bool) -> None:
@@ -78,7 +78,7 @@ class AdaptedNode:
         return self._written(attribute) is not None
 
     def attribute(self, name: str, default: Any = None) -> Any:
-        """Return an attribute as a Python value, or the default if it is not written."""
+        """Return an attribute as a Python value, or the default if it is missing."""
         written, graph = self._written(name), self.graphs[0]
         if written is None:
             return default
@@ -139,7 +139,7 @@ class AdaptedNode:
     def constant(self, number: int) -> "Array | None":
         """Return the value of a constant input.
 
-        None if unknown, or if it differs between calls of the function.
+        None if it is unknown, or differs between calls of the function.
         """
         if self.input(number) in self._new_constants:
             return self._new_constants[self.input(number)]
@@ -170,7 +170,10 @@ class AdaptedNode:
         return name
 
     def follow_with(self, type: str, more_inputs: list[str], label: str, **attributes: Any) -> None:
-        """Add a node after this one that reads its first output, and takes over its name and that output."""
+        """Add a node after this one that reads its first output.
+
+        The new node gets the name and the first output of this one.
+        """
         result, intermediate = self.proto.output[0], self._new_name(label)
         self.proto.output[0] = intermediate
         self.after.append(
@@ -224,7 +227,7 @@ ADAPTERS: dict[tuple[str, int, bool], list[Adapter]] = {}
 def adapter(*types: str, since: int, up: bool | None = None) -> Callable[[Adapter], Adapter]:
     """Register an adapter for a change of some operators in version `since`.
 
-    With `up` it converts nodes to that version, with False to the version before, with None both ways.
+    With `up` True it converts nodes to that version, with False to the previous one, with None both ways.
     """
 
     def register(function: Adapter) -> Adapter:
@@ -244,7 +247,7 @@ _UNDOCUMENTED = "its {} does not have the type that the operator's specification
 
 @adapter("Clip", since=11, up=True)
 def min_and_max_became_inputs(node: AdaptedNode) -> None:
-    """The defaults differ: Clip-6 has the limits of float32, Clip-11 those of the type of its data."""
+    """Add the default limits of Clip-6, those of f32; Clip-11 has other defaults for other types."""
     element_type = node.element_type(0)
     may_be_absent = element_type is not None and element_type.name == "f32"
     for number, name, limit in ((1, "min", _LOWEST), (2, "max", -_LOWEST)):
@@ -254,7 +257,7 @@ def min_and_max_became_inputs(node: AdaptedNode) -> None:
 
 @adapter("DFT", since=20)
 def axis_became_an_input(node: AdaptedNode) -> None:
-    axis = node.attribute("axis", 1) if node.is_up else _one_of_input(node, 2, "axis")
+    axis = node.attribute("axis", 1) if node.is_up else _take_scalar_input(node, 2, "axis")
     if node.is_up:
         _to_input(node, 2, "axis", None if axis == -2 else axis)
     else:
@@ -289,11 +292,11 @@ def list_became_input(
     *,
     may_be_empty: bool | None = None,
 ) -> None:
-    """Turn an attribute with a list into an input, or back.
+    """Convert an attribute with a list to an input, or back.
 
     `may_be_empty` says whether an empty list is allowed; None if its meaning is unspecified.
     """
-    value = node.attribute(name) if node.is_up else _of_input(node, number, name)
+    value = node.attribute(name) if node.is_up else _take_input(node, number, name)
     if value is not None and np.size(value) == 0 and not may_be_empty:
         if may_be_empty is None:
             raise CannotAdapt(f"its {name} is an empty list, which the specification does not define")
@@ -336,8 +339,8 @@ def _to_input_like_data(node: AdaptedNode, number: int, name: str, value: Any) -
             _to_input(node, number, name, value, data_type)
 
 
-def _of_input(node: AdaptedNode, number: int, name: str) -> "Array | None":
-    """Remove an input that is an attribute in older versions; return its value, or None if it was omitted."""
+def _take_input(node: AdaptedNode, number: int, name: str) -> "Array | None":
+    """Remove a constant input that is an attribute in older versions; return its value, None if omitted."""
     if not node.input(number):
         return None
     array = node.constant(number)
@@ -347,8 +350,8 @@ def _of_input(node: AdaptedNode, number: int, name: str) -> "Array | None":
     return array
 
 
-def _one_of_input(node: AdaptedNode, number: int, name: str) -> Any:
-    array = _of_input(node, number, name)
+def _take_scalar_input(node: AdaptedNode, number: int, name: str) -> Any:
+    array = _take_input(node, number, name)
     if array is not None and array.size != 1:
         raise CannotAdapt(f"its input {name} has {array.size} elements, expected 1")
     return None if array is None else array.reshape(-1)[0]
@@ -363,7 +366,7 @@ def _array(name: str, value: Any, type: "DTypeLike") -> "Array":
 
 @adapter("OneHot", since=11, up=True)
 def negative_one_hot_indices(node: AdaptedNode) -> None:
-    """Negative indices count from the end since OneHot-11: those of OneHot-9 become too large instead."""
+    """Negative indices count from the end only since OneHot-11, so those of OneHot-9 are made too large."""
     indices, element_type, array = node.input(0), node.element_type(0), node.constant(0)
     if element_type is not None and element_type.kind == "unsigned":
         return
@@ -400,8 +403,11 @@ def matrix_to_axis(node: AdaptedNode) -> None:
 
 
 @adapter("Softmax", since=11, up=True)
-def matrix_said_to_openvino(node: AdaptedNode) -> None:
-    """OpenVINO 2026.4.1 misreads Softmax-11 as version 13; Softmax-1, LogSoftmax and Hardmax are right."""
+def matrix_written_for_openvino(node: AdaptedNode) -> None:
+    """Write the matrix of Softmax-11 explicitly, because OpenVINO 2026.4.1 reads it as version 13.
+
+    OpenVINO reads Softmax-1, LogSoftmax and Hardmax correctly.
+    """
     axis = node.attribute("axis", 1)
     if not _is_last(node, axis):
         _work_on_rows(node, axis)
@@ -430,7 +436,7 @@ def _is_last(node: AdaptedNode, axis: int) -> bool:
 def _ends_at(shape: Shape, axis: int) -> bool:
     """Return whether only dimensions of 1 follow an axis, or there are no elements.
 
-    Then the matrix of older versions and the single axis of newer ones give the same result.
+    Then the matrix of older versions and the single axis of newer ones have the same result.
     """
     if shape is None:
         return axis == -1
@@ -493,7 +499,7 @@ def half_pixels_to_attribute(node: AdaptedNode) -> None:
 
 @adapter(SCATTER_ELEMENTS[0].key.type, SCATTER_ND[0].key.type, since=18)
 def reductions(node: AdaptedNode) -> None:
-    """Runtimes accept `max` and `min` at version 16 already, with the meaning that they have since 18."""
+    """Runtimes already accept `max` and `min` in version 16, with the meaning of version 18."""
     translate(node, "reduction", SCATTER_ND[-1 if node.is_up else -2].reductions)
 
 
@@ -502,7 +508,7 @@ def reductions(node: AdaptedNode) -> None:
 
 @adapter("Resize", since=11, up=True)
 def sampling_to_attributes(node: AdaptedNode) -> None:
-    """The specification of Resize-10 omits its sampling; onnx's test data and onnxruntime agree on this."""
+    """Resize-10 samples as onnx's test data and onnxruntime do; its specification omits how."""
     mode = node.attribute("mode", "nearest")
     if mode not in ("nearest", "linear"):
         raise CannotAdapt(f"the mode is {mode!r}, expected nearest or linear")
@@ -515,7 +521,10 @@ def sampling_to_attributes(node: AdaptedNode) -> None:
 
 
 def _enlarges(node: AdaptedNode) -> bool:
-    """Return True if no dimension shrinks, False if none grows; Upsample never shrinks one."""
+    """Return True if no dimension shrinks, False if none grows; raises CannotAdapt for both.
+
+    Upsample never shrinks a dimension.
+    """
     if node.original.op_type == "Upsample":
         return True
     scales = node.constant(1)
@@ -547,7 +556,7 @@ def inputs_left_out(node: AdaptedNode) -> None:
 
 @adapter("Dropout", since=10, up=True)
 @adapter("Dropout", since=12, up=True)
-def mask_given_up(node: AdaptedNode) -> None:
+def mask_removed(node: AdaptedNode) -> None:
     name = node.proto.output[1] if len(node.proto.output) > 1 else ""
     if not name:
         return
@@ -570,13 +579,13 @@ def ratio_to_input(node: AdaptedNode) -> None:
             raise CannotAdapt("the older version has no training mode")
         node.connect(2, "")
     node.erase("seed")
-    ratio = _one_of_input(node, 1, "ratio")
+    ratio = _take_scalar_input(node, 1, "ratio")
     if ratio is not None:
         with np.errstate(over="ignore"):
             if np.float32(ratio) != ratio:
                 raise CannotAdapt(f"its ratio {ratio} is not a float32 number, as an attribute must be")
         node.write("ratio", float(ratio))
-    mask_given_up(node)
+    mask_removed(node)
 
 
 # Settings with another meaning, or none, in the other version.
@@ -596,7 +605,7 @@ def odd_padding(node: AdaptedNode) -> None:
 
 @adapter("AveragePool", since=19)
 def counted_padding(node: AdaptedNode) -> None:
-    """The formulas for auto_pad of version 11 contradict its text, with which versions 10 and 19 agree."""
+    """The auto_pad formulas of version 11 contradict its text; versions 10 and 19 follow the text."""
     if node.attribute("ceil_mode", 0) == 1 and node.attribute("count_include_pad", 0) == 1:
         reason = "with ceil_mode and count_include_pad, the specification does not say what counts as padding"
         raise CannotAdapt(reason)
@@ -609,8 +618,11 @@ def float_remainders(node: AdaptedNode) -> None:
 
 
 @adapter("AveragePool", "MaxPool", since=22)
-def windows_behind_the_input(node: AdaptedNode) -> None:
-    """Without padding at the end, windows start past the input only if a stride exceeds the kernel."""
+def windows_after_the_input(node: AdaptedNode) -> None:
+    """Refuse a node with ceil_mode that may have windows after its input, which newer versions omit.
+
+    Without padding there are none, unless a stride exceeds the kernel.
+    """
     if node.attribute("ceil_mode", 0) != 1:
         return
     kernel = node.attribute("kernel_shape", [])
@@ -618,7 +630,7 @@ def windows_behind_the_input(node: AdaptedNode) -> None:
     is_padded = any(pads) or node.attribute("auto_pad", "NOTSET") not in {"NOTSET", "VALID"}
     has_gaps = any(step > size for size, step in zip(kernel, strides, strict=False))
     if is_padded or has_gaps or len(strides) != len(kernel):
-        raise CannotAdapt("with ceil_mode, newer versions leave out windows that start after the input")
+        raise CannotAdapt("with ceil_mode, newer versions omit windows that start after the input")
 
 
 @adapter("Clip", since=13, up=False)
@@ -641,7 +653,7 @@ _UNSIGNED_FLOAT8_NUMBERS = (18, 20)
 
 @adapter("Cast", "CastLike", "QuantizeLinear", since=24)
 def infinity_to_float8(node: AdaptedNode) -> None:
-    """The conversion tables of Cast also apply to QuantizeLinear, in this version and the one before."""
+    """The conversion tables of Cast also apply to QuantizeLinear, in this version and the previous one."""
     written = node.attribute("to", node.attribute("output_dtype"))
     like = {"CastLike": 1, "QuantizeLinear": 2}.get(node.proto.op_type)
     is_float8 = written in _UNSIGNED_FLOAT8_NUMBERS

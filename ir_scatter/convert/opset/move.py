@@ -21,7 +21,7 @@ from ir_scatter.ops.onnx_versions import FIRST_OPSET, INCOMPATIBLE, NO_WAY_BACK,
 from ir_scatter.ops.scatter_onnx import LATEST_OPSET
 
 _OLDEST_BACK = 11
-"""The opset of the oldest target operators: nodes are not converted back across a change of this opset."""
+"""Nodes are not converted back across changes of this opset, the first one with the target operators."""
 
 NEWEST_OPSET: int = min(onnx.defs.onnx_opset_version(), LATEST_OPSET)
 """The newest opset that both the installed onnx and our tables know."""
@@ -43,9 +43,9 @@ class Move(OpsetMove):
 
 
 def plan_move(model: Model, opset: int, *, ignore: Iterable[Node] = ()) -> Move:
-    """Return the changes that keep the meaning of an ONNX model at another opset of the default domain.
+    """Return the changes that keep the results of an ONNX model at another opset of the default domain.
 
-    Nodes to `ignore` are replaced by patches for the new opset. A node of a function is planned once, for all
+    Nodes in `ignore` are replaced by patches for the new opset. A node of a function is planned once, for all
     calls of the function.
     """
     if not FIRST_OPSET <= opset <= NEWEST_OPSET:
@@ -55,7 +55,7 @@ def plan_move(model: Model, opset: int, *, ignore: Iterable[Node] = ()) -> Move:
     planner.definition(_onnx(model.graph))
     keys = list(dict.fromkeys(map(function_key, proto.functions)))
     if len(keys) < len(proto.functions):
-        planner.obstacles.append(Obstacle("", "", "two of its functions have one name"))
+        planner.obstacles.append(Obstacle("", "", "two of its functions have the same name"))
     for function in model.functions:
         planner.definition(_onnx(function.definition), tuple(map(_onnx, function.instances)))
     opset_of_model = _opset(_onnx(model.graph)) or opset
@@ -73,9 +73,9 @@ def plan_move(model: Model, opset: int, *, ignore: Iterable[Node] = ()) -> Move:
 
 
 def lowest_opset(model: Model, at_least: int, *, ignore: Collection[Node] = ()) -> int | None:
-    """Return the lowest opset, at least `at_least` and the model's own, to which it can be converted.
+    """Return the lowest opset, at least `at_least` and the model's own, to which the model can be converted.
 
-    Else None.
+    None without one.
     """
     graphs = [_onnx(model.graph), *(_onnx(function.definition) for function in model.functions)]
     opsets = [opset for opset in map(_opset, graphs) if opset is not None]
@@ -196,7 +196,7 @@ class VersionPath:
 
 @cache
 def version_path(type: str, opset: int, target: int) -> VersionPath | str:
-    """Return the path of an ONNX operator from one opset to another, or why there is none."""
+    """Return the path of an ONNX operator from one opset to another, or the reason why there is none."""
     versions = versions_of(type)
     start = versions.get(max((version for version in versions if version <= opset), default=0))
     if not versions:
@@ -247,11 +247,13 @@ def versions_of(type: str) -> dict[int, OpSchema]:
 @cache
 def _accepts_all(old: OpSchema, new: OpSchema) -> bool:
     """Return whether the new version accepts every combination of types that the old one accepts."""
-    return all(before.types <= after.types for before, after in _ports(old, new)) and not couplings(old, new)
+    return all(
+        before.types <= after.types for before, after in _ports(old, new)
+    ) and not new_type_constraints(old, new)
 
 
-def couplings(old: OpSchema, new: OpSchema) -> frozenset[str]:
-    """Return the new version's type variables that force ports to equal types, unlike the old one's."""
+def new_type_constraints(old: OpSchema, new: OpSchema) -> frozenset[str]:
+    """Return the type variables that require equal types of several ports only in the new version."""
     before = {port.name: port.type_str for port in (*old.inputs, *old.outputs)}
     groups: dict[str, set[str]] = defaultdict(set)
     for old_port, port in _ports(old, new):
@@ -296,7 +298,7 @@ def _adapt(node: AdaptedNode, path: VersionPath) -> None:
 
 
 def _drop_defaults(node: AdaptedNode, step: VersionStep) -> None:
-    """Remove attributes that the older version lacks, if their value is what the older version does."""
+    """Remove attributes that the older version lacks, if their value is its fixed behaviour."""
     for name, attribute in step.newer.attributes.items():
         if name in step.older.attributes or not node.has(name):
             continue
@@ -331,7 +333,7 @@ def _check_end(node: AdaptedNode, start: OpSchema, end: OpSchema, lost: Collecti
             raise CannotAdapt(f"{version} needs {port.name}, which is omitted")
     if _accepts_all(start, end):
         return
-    coupled, types = couplings(start, end), dict[str, str]()
+    coupled, types = new_type_constraints(start, end), dict[str, str]()
     for _, names, olds, news, _, _ in sides:
         for number, name in enumerate(names):
             if not name or name in node.new_names:

@@ -1,4 +1,4 @@
-"""ONNX: read lazily, and written as a copy of the message in which single nodes are replaced."""
+"""The ONNX format: lazy reading, and writing by node replacement in a copy of the protobuf message."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Onnx:
-    """The ONNX format: a protobuf message, maybe with weights in other files; see `base.Format`."""
+    """The ONNX format: a protobuf message, with optional external weight files. See `base.Format`."""
 
     name = ONNX_FORMAT
     title = "ONNX"

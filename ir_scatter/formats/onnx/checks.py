@@ -1,4 +1,4 @@
-"""Finds defects in an ONNX file: names, order of nodes, numbers, sizes of constants."""
+"""Finds defects in an ONNX file, for `Model.find_defects`: names, topological order, numbers, constants."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ from ir_scatter.formats.onnx.index import (
     schema_of,
     text,
 )
-from ir_scatter.formats.onnx.inference import TensorType, differ, tensor_message
+from ir_scatter.formats.onnx.inference import TensorType, contradict, tensor_message
 
 _NODES_NAMED = 5
 """Number of nodes that a message lists by name."""
@@ -31,7 +31,7 @@ _NODES_NAMED = 5
 _ELEMENT_TYPES = frozenset(onnx.TensorProto.DataType.values()) - {onnx.TensorProto.UNDEFINED}
 
 _Around: TypeAlias = tuple[tuple[GraphIndex, int], ...]
-"""The graphs around a body, each with the position of the node that leads towards the body."""
+"""The graphs around a body, innermost first, each with the position of the node that contains the body."""
 
 
 def find_defects(graph: OnnxGraph) -> Iterator[FileDefect]:
@@ -43,7 +43,7 @@ def find_defects(graph: OnnxGraph) -> Iterator[FileDefect]:
     while waiting:
         inner, around = waiting.pop()
         for name, position in (*inner.index.duplicates, *_shadowing(inner.index, around)):
-            message = f"{text(name)!r} is the name of more than one value, expected one"
+            message = f"{text(name)!r} is the name of several values, expected a unique name"
             node = inner.node(position) if position is not None else None
             yield FileDefect("duplicate-id", message, node.location if node else inner.place(name), node)
         yield from _named_like_later_constants(inner, around)
@@ -70,7 +70,7 @@ def function_defects(definitions: Definitions, path: str) -> Iterator[FileDefect
 
 
 def _shadowing(index: GraphIndex, around: _Around) -> Iterator[tuple[str, int | None]]:
-    """Yield names defined in a body that are visible from an outer graph, with the node that defines them.
+    """Yield names of a body that are also visible from an outer graph, each with the position of its node.
 
     The position is None for an input of the body.
     """
@@ -84,11 +84,10 @@ def _shadowing(index: GraphIndex, around: _Around) -> Iterator[tuple[str, int | 
 
 
 def _named_like_later_constants(graph: OnnxGraph, around: _Around) -> Iterator[FileDefect]:
-    """Yield the first output of a node in a body that has the name of a later Constant in an outer graph.
+    """Yield the first output in a body that has the name of a later Constant in an outer graph.
 
-    The specification forbids names that are visible in the body, which are those of earlier nodes. But
-    onnxruntime converts all Constants of a graph to initializers before it reads the bodies, so that even
-    later ones are visible.
+    The specification only forbids names that are visible in the body, which are those of earlier nodes. But
+    onnxruntime makes initializers of all Constants before it reads bodies, so that later ones are visible.
     """
     for name, (position, _) in graph.index.producers.items() if around else ():
         for outer, at in around:
@@ -96,10 +95,9 @@ def _named_like_later_constants(graph: OnnxGraph, around: _Around) -> Iterator[F
             proto = outer.nodes[later]
             if later > at and text(proto.op_type) == "Constant" and not normal_domain(proto.domain):
                 node, subject = graph.node(position), f"{text(name)!r} is the name of a value of a body"
-                message = (
-                    f"{subject} and of a later Constant around it, expected two names: onnxruntime refuses it"
-                )
-                help = "give one of the two another name"
+                message = f"{subject} and of a later Constant around it, expected different names"
+                message = f"{message}: onnxruntime refuses it"
+                help = "rename one of the two"
                 yield FileDefect(
                     "duplicate-id", message, node.location, node, help=help, refused_by="onnxruntime",
                     is_always_read=True,
@@ -121,13 +119,13 @@ def _versions(graph: OnnxGraph) -> Iterator[FileDefect]:
 
 
 def _names(graph: OnnxGraph, *, is_body: bool) -> Iterator[FileDefect]:
-    """Yield names of nodes that are not unique, and names that bodies lack."""
+    """Yield duplicate names of nodes, and missing names of a body, its inputs, outputs and initializers."""
     index, names = graph.index, [node.name for node in graph.index.nodes if node.name]
     for name in dict.fromkeys(names) if len({*names}) < len(names) else ():
         places = [at for at, node in enumerate(index.nodes) if node.name == name and at not in index.tensors]
         if len(places) > 1:  # onnxruntime treats Constants like initializers
             node = graph.node(places[-1])
-            message = f"{text(name)!r} is the name of {len(places)} nodes, expected one"
+            message = f"{text(name)!r} is the name of {len(places)} nodes, expected a unique name"
             yield FileDefect("duplicate-id", message, node.location, node)
     nameless = []
     if is_body:
@@ -143,7 +141,10 @@ def _names(graph: OnnxGraph, *, is_body: bool) -> Iterator[FileDefect]:
 
 
 def _outputs(graph: OnnxGraph, *, is_body: bool) -> Iterator[FileDefect]:
-    """Yield illegal outputs: values of an outer graph, inputs of a function, and duplicates."""
+    """Yield illegal outputs of a body or a function.
+
+    These are values of an outer graph, inputs of the function itself, and duplicates.
+    """
     index, is_function = graph.index, graph.shared.is_function and not is_body
     if not is_body and not is_function:
         return
@@ -154,12 +155,16 @@ def _outputs(graph: OnnxGraph, *, is_body: bool) -> Iterator[FileDefect]:
             yield FileDefect("duplicate-id", message, graph.place(name))
         is_legal = name in index.producers or (is_body and (name in index.inputs or name in held))
         if name and not is_legal and graph.find(name) is not None:
-            message = f"output {text(name)!r} of the {'function' if is_function else 'body'} is no output of"
-            yield FileDefect("unknown-value", f"{message} a node in it, expected one", graph.place(name))
+            message = (
+                f"output {text(name)!r} of the {'function' if is_function else 'body'} is not the output of"
+            )
+            yield FileDefect(
+                "unknown-value", f"{message} a node in it, expected such an output", graph.place(name)
+            )
 
 
 def _domains(graph: OnnxGraph) -> Iterator[FileDefect]:
-    """Yield the first node of each domain that the model, or the function, does not import."""
+    """Yield the first node of each domain that the model (or the function) does not import."""
     opsets, is_function = graph.shared.opsets, graph.shared.is_function
     used = {normal_domain(domain) for index in graph.index.all_graphs() for domain in index.domains}
     missing = {domain for domain in used if domain not in opsets and (domain or is_function)}
@@ -168,21 +173,23 @@ def _domains(graph: OnnxGraph) -> Iterator[FileDefect]:
             missing.remove(normal_domain(node.domain))
             who = "function" if is_function else "model"
             message = f"the {who} imports no opset of the domain {node.domain or 'ai.onnx'!r}"
-            yield FileDefect("misused-operator", f"{message}, which {node.type} is of", node.location, node)
+            yield FileDefect(
+                "misused-operator", f"{message}, which {node.type} belongs to", node.location, node
+            )
 
 
 def _nodes(graph: OnnxGraph) -> Iterator[FileDefect]:
-    """Yield duplicate or untyped attributes, nameless outputs, and inputs that are not tensors."""
+    """Yield duplicate or untyped attributes, unnamed outputs, and inputs that are not tensors."""
     for usage, places in graph.index.usages.items():
-        problems = [*_of_usage(graph, usage)]
+        problems = [*_usage_defects(graph, usage)]
         for node in map(graph.node, places) if problems else ():
             for kind, message in problems:
                 yield FileDefect(kind, message, node.location, node)
     scatters = [graph.index.by_type.get(type, ()) for type in graph.shared.options.scatter_types]
-    for position in sorted(chain(*scatters)) if graph.no_tensors else ():
+    for position in sorted(chain(*scatters)) if graph.non_tensors else ():
         for number, name in enumerate(graph.index.nodes[position].input):
-            if name in graph.no_tensors:
-                message = f"input {number} is {with_article(graph.no_tensors[name])}, expected a tensor"
+            if name in graph.non_tensors:
+                message = f"input {number} is {with_article(graph.non_tensors[name])}, expected a tensor"
                 node = graph.node(position)
                 yield FileDefect("element-type", message, node.location, node, number)
 
@@ -190,10 +197,8 @@ def _nodes(graph: OnnxGraph) -> Iterator[FileDefect]:
 def _contradictions(graph: OnnxGraph) -> Iterator[FileDefect]:
     """Yield the first value whose stored type or shape contradicts the inferred one.
 
-    Rules check scatter nodes.
-
-    onnxruntime refuses a stored element type that differs from that of the node's output, and an initializer
-    that differs from the declaration of the input with its name.
+    Values at scatter nodes are omitted, as rules check them. onnxruntime refuses the model in two cases: an
+    element type differs from the computed one, or an initializer's type from that of the input with its name.
     """
     index, checked_by_rules = graph.index, set[str]()
     if graph.shared.options.input_shapes:
@@ -205,7 +210,7 @@ def _contradictions(graph: OnnxGraph) -> Iterator[FileDefect]:
         if name not in checked_by_rules or name in index.inputs:
             is_computed = name in index.producers and index.producers[name][0] not in index.tensors
             types = [type._replace(shape=None) for type in pair]
-            pairs[graph.refuses_types and is_computed and differ(*types)][name] = pair
+            pairs[graph.refuses_types and is_computed and contradict(*types)][name] = pair
     for is_refused, wrong in pairs.items():
         if not wrong:
             continue
@@ -222,7 +227,7 @@ def _show_type(element_type: ElementType | None, shape: Shape) -> str:
     return show(shape) if element_type is None else f"{element_type.onnx_name}{show(shape)}"
 
 
-def _of_usage(graph: OnnxGraph, usage: Usage) -> Iterator[tuple[str, str]]:
+def _usage_defects(graph: OnnxGraph, usage: Usage) -> Iterator[tuple[str, str]]:
     has_types = graph.shared.ir_version > 1
     for name, count in Counter(name for name, _, _ in usage.attributes).items():
         if count > 1:
@@ -247,19 +252,22 @@ def _unknown_values(graph: OnnxGraph, unknown: set[str]) -> Iterator[FileDefect]
         node = graph.node(position)
         for number, input in enumerate(index.nodes[position].input):
             if input == name:
-                message = f"input {number} is {text(name)!r}, which nothing produces"
+                message = f"input {number} is {text(name)!r}, which no node, input or initializer defines"
                 yield FileDefect("unknown-value", message, node.location, node, number)
         for body in graph.bodies_at(position).values():
             if name in body.index.captured:
                 yield from _unknown_values(body, {name})
     for name in index.outputs:
         if not name or (name in unknown and name in index.captured):
-            message = f"output {text(name)!r} of the graph is produced by nothing"
+            message = f"no node, input or initializer defines output {text(name)!r} of the graph"
             yield FileDefect("unknown-value", message, graph.place(name))
 
 
 def _order(graph: OnnxGraph, *, is_body: bool) -> Iterator[FileDefect]:
-    """Yield cycles; without any, the first use of a value before its producer, which is refused in bodies."""
+    """Yield cycles; in a graph without any, the first value that is used before its producer.
+
+    Runtimes refuse a wrong order in bodies only.
+    """
     index = graph.index
     if not index.early:
         return
@@ -293,8 +301,8 @@ def _show_names(names: list[str]) -> str:
 def _declarations(graph: OnnxGraph) -> Iterator[FileDefect]:
     """Yield inputs without a type, undefined element types, and the first negative dimension.
 
-    Runtimes read a negative dimension as dynamic. The exception is a dimension below -1 of a model's input,
-    which OpenVINO reads as 0.
+    Runtimes read a negative dimension as dynamic, except that OpenVINO reads a dimension below -1 of a model
+    input as 0.
     """
     index, is_main = graph.index, graph.parent is None and not graph.shared.is_function
     for name, info in index.inputs.items() if is_main else ():

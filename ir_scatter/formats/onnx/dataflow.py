@@ -29,11 +29,12 @@ from ir_scatter.formats.onnx.inference import MOST_CALLS, declared
 
 _BRANCHES = {True: "then_branch", False: "else_branch"}
 _FIRST_CARRIED = 2
-"""Number of the first carried input: inputs 0 and 1 of a Loop are trip count and condition; those of its
-body are the iteration number and the condition."""
+"""Number of the first carried input of a Loop and of its body. A Loop's inputs 0 and 1 are trip count and
+condition, those of its body iteration number and condition.
+"""
 
 _SCAN_WITHOUT_BATCH = 9
-"""The version since which Scan has no batch dimension."""
+"""The first version of Scan without a batch dimension."""
 
 
 def wire(model: Model) -> Dataflow:
@@ -54,7 +55,7 @@ def wire(model: Model) -> Dataflow:
 
 
 class OnnxWiring(Dataflow):
-    """The main graph, a body, or the definition of a function with the attributes of a call."""
+    """The dataflow of the main graph, of a body, or of a function with the attributes of one call."""
 
     graph: OnnxGraph
 
@@ -121,7 +122,7 @@ class OnnxWiring(Dataflow):
         return self._scan(node) if node.type == "Scan" else None
 
     def _call(self, node: Node, definition: Definition) -> Call:
-        """Return the connections of a call: the function's dataflow, with attributes as in the call."""
+        """Return the dataflow of the called function, with attributes from the call."""
         proto, shared = self._index.nodes[node.handle], self.graph.shared
         bindings = definition.bindings(proto, shared.bindings)
         shared = replace(shared, opsets=definition.opsets, bindings=bindings)
@@ -151,7 +152,7 @@ class OnnxWiring(Dataflow):
         return Repeat(body, tuple(inputs), tuple(outputs), trips, condition, 0)
 
     def _scan(self, node: Node) -> Repeat:
-        """Return the dataflow of a Scan of version 9 or later; version 8 has batches, and is refused."""
+        """Return the dataflow of a Scan since version 9; version 8 has batches and raises an error."""
         body, proto, opset = self._body(node, "body"), self._index.nodes[node.handle], node.opset
         count = node.attributes.get("num_scan_inputs")
         if not isinstance(opset, int) or opset < _SCAN_WITHOUT_BATCH or not isinstance(count, int):
@@ -198,7 +199,10 @@ class OnnxWiring(Dataflow):
 
 
 def _slices(attributes: Mapping[str, Any], word: str, count: int) -> list[Slice]:
-    """Return how a Scan slices its inputs, or concatenates its outputs; the default axis is 0."""
+    """Return the axis and direction in which a Scan slices each input or concatenates each output.
+
+    `word` is "input" or "output". The default axis is 0.
+    """
     parts = []
     for name in ("axes", "directions"):
         written = attributes.get(f"{word}_{name}")

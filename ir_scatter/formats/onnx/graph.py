@@ -1,4 +1,4 @@
-"""Graphs of an ONNX model: nodes and values are created on first access."""
+"""The graphs of an ONNX model: nodes and values are created on first access."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -27,22 +27,23 @@ from ir_scatter.formats.onnx.inference import (
     UNKNOWN,
     Inferred,
     TensorType,
-    best_of,
+    contradict,
     declared,
-    described,
-    differ,
-    is_alike,
+    is_equal_without_symbols,
+    merge_types,
     tensor_message,
-    type_held,
+    tensor_type_of,
+    type_of_tensor,
 )
 from ir_scatter.formats.onnx.tensors import Tensors, attribute_value, shape_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shared:
-    """The data that all graphs of one model, or of one call of a function, have in common.
+    """The data that all graphs of a model, or of one function call, have in common.
 
-    Below `ir_version` ONLY_CONSTANTS every initializer must also be an input, but it is a constant.
+    `ir_version` decides about an initializer that is also an input: below `ONLY_CONSTANTS` it is a constant,
+    since every initializer had to be an input; later it is a default that the caller may replace.
     """
 
     path: str
@@ -57,10 +58,10 @@ class Shared:
 
 @dataclass(eq=False, repr=False)
 class OnnxGraph(Graph):
-    """The main graph, a body (of its `parent`), or one use of a function.
+    """The main graph, a body (of its `parent`), or the graph of a function for one signature of calls.
 
-    `infer` runs shape inference; it is called once, on the first access to a type. `arguments` are the inputs
-    of a function from the call, None for a missing one.
+    `infer` runs shape inference, once, on the first access to a type. `arguments` are the inputs of a
+    function as passed by the call; None for a missing one.
     """
 
     index: GraphIndex
@@ -121,7 +122,7 @@ class OnnxGraph(Graph):
         for at, name in enumerate(names):
             type = self.type_of(name) if name else UNKNOWN
             if name and name not in self.stale:
-                type = best_of(type, self.stored_type(name))
+                type = merge_types(type, self.stored_type(name))
             if constant is not None:
                 type = TensorType(constant.element_type, constant.shape)
             values.append(self._value(name, type, node, at, constant))
@@ -142,7 +143,7 @@ class OnnxGraph(Graph):
         return self.bodies_at(node.handle)
 
     def bodies_at(self, position: int) -> "dict[str, OnnxGraph]":
-        """Return the graphs inside the node at a position, by name of the attribute."""
+        """Return the bodies of the node at a position, by attribute name."""
         if position not in self._bodies:
             self._bodies[position] = bodies = {}
             for name, index in self.index.bodies.get(position, {}).items():
@@ -164,8 +165,8 @@ class OnnxGraph(Graph):
         return Location(self.shared.path, scope=self.scope + text(name))
 
     @cached_property
-    def no_tensors(self) -> Mapping[str, str]:
-        """The kinds, such as "sequence", of visible values that are not tensors, by name."""
+    def non_tensors(self) -> Mapping[str, str]:
+        """Kinds of the visible values that are not tensors, such as "sequence", by name."""
         declared = {**self.index.stored, **self.index.inputs}
         types = self.inferred.types or {
             name: info.type for name, info in declared.items() if info is not None
@@ -174,32 +175,37 @@ class OnnxGraph(Graph):
             name: type.WhichOneof("value") for name, type in types.items() if tensor_message(type) is None
         }
         words = {name: word.removesuffix("_type").replace("_", " ") for name, word in fields.items() if word}
-        return words if self.parent is None else {**self.parent.no_tensors, **words}
+        return words if self.parent is None else {**self.parent.non_tensors, **words}
 
     @cached_property
     def contradicted(self) -> Mapping[str, tuple[TensorType, TensorType]]:
-        """The (inferred, stored) types of values for which these contradict each other."""
+        """(inferred, stored) types that contradict each other, by name of the value."""
         types, held, pairs = self.inferred.types, self.index.initializers, {}
         for name, info in self.index.stored.items():
             type = types.get(name)
-            if type is not None and not is_alike(type, info.type):
-                pairs[name] = described(type), declared(info)
+            if type is not None and not is_equal_without_symbols(type, info.type):
+                pairs[name] = tensor_type_of(type), declared(info)
             elif name in held and name not in self.index.inputs:
-                pairs[name] = type_held(held[name]), declared(info)
-        return {name: pair for name, pair in pairs.items() if differ(*pair)}
+                pairs[name] = type_of_tensor(held[name]), declared(info)
+        return {name: pair for name, pair in pairs.items() if contradict(*pair)}
 
     @property
     def wrong_defaults(self) -> Mapping[str, tuple[TensorType, TensorType]]:
-        """The (initializer's, input's) types for names that are both and whose types differ."""
+        """(initializer's, input's) types of inputs that contradict the initializer of the same name."""
         held, inputs = self.index.initializers, self.index.inputs
         pairs = {
-            name: (type_held(held[name]), declared(info)) for name, info in inputs.items() if name in held
+            name: (type_of_tensor(held[name]), declared(info))
+            for name, info in inputs.items()
+            if name in held
         }
-        return {name: pair for name, pair in pairs.items() if differ(*pair)}
+        return {name: pair for name, pair in pairs.items() if contradict(*pair)}
 
     @cached_property
     def stale(self) -> Collection[str]:
-        """Values with a contradicted type, and values downstream of them; their stored types are ignored."""
+        """Names of values with a contradicted type, and of all values downstream.
+
+        Their stored types are ignored.
+        """
         names = {*self.contradicted, *(() if self.parent is None else self.parent.stale)}
         for position in self.index.sorted_positions() if names else ():
             bodies = self.index.bodies.get(position, {}).values()
@@ -210,13 +216,13 @@ class OnnxGraph(Graph):
 
     def type_of(self, name: str) -> TensorType:
         type = self.inferred.types.get(name)
-        return UNKNOWN if type is None else described(type)
+        return UNKNOWN if type is None else tensor_type_of(type)
 
     def stored_type(self, name: str) -> TensorType:
         return declared(self.index.stored.get(name))
 
     def find(self, name: str) -> Value | None:
-        """Return the value of a name: of this graph, or else of an outer graph; None if no graph has it."""
+        """Return the value of a name, from this graph or the nearest outer graph; None if none has it."""
         if name not in self._values:
             self._values[name] = self._make(name)
         return self._values[name]
@@ -226,7 +232,7 @@ class OnnxGraph(Graph):
         return Input(value, is_present=value is not None or not (name == "" or self._is_left_out(name)))
 
     def _is_left_out(self, name: str) -> bool:
-        """Return whether a name is an input of a function that is missing in the call."""
+        """Return whether a name is an optional input of the function that the call does not pass."""
         if name in self.index.inputs or name in self.index.producers or self.parent is None:
             return name in self.arguments
         return self.parent._is_left_out(name)
@@ -240,11 +246,11 @@ class OnnxGraph(Graph):
         if name in index.sparse_initializers:
             sparse = index.sparse_initializers[name]
             constant = self.shared.tensors.sparse_constant(sparse, text(name), self.place(name))
-            type = TensorType(type_held(sparse.values).element_type, shape_of(sparse))
+            type = TensorType(type_of_tensor(sparse.values).element_type, shape_of(sparse))
             return self._value(name, type, constant=constant)
         if name in index.inputs:
             type = self._declared_input(name)
-            best = type if self.parent is None else best_of(self.type_of(name), type)
+            best = type if self.parent is None else merge_types(self.type_of(name), type)
             return Value(text(name), *best, location=self.place(name))
         if name in index.producers:
             position, output = index.producers[name]
@@ -253,7 +259,7 @@ class OnnxGraph(Graph):
 
     def _initializer(self, name: str) -> Value:
         tensor = self.index.initializers[name]
-        type = type_held(tensor)
+        type = type_of_tensor(tensor)
         is_default = self.parent is None and self.shared.ir_version >= ONLY_CONSTANTS
         if name in self.index.inputs and is_default:
             declared_shape = self._declared_input(name).shape  # the initializer is only the input's default
@@ -264,7 +270,7 @@ class OnnxGraph(Graph):
         return self._value(name, type, constant=constant)
 
     def _declared_input(self, name: str) -> TensorType:
-        """Return the declared type of an input; `ReadOptions.input_shapes` overrides its shape."""
+        """Return the declared type of an input; a shape in `ReadOptions.input_shapes` takes precedence."""
         type = declared(self.index.inputs[name])
         shapes = {} if self.scope else self.shared.options.input_shapes
         return TensorType(type.element_type, shapes.get(text(name), type.shape))
@@ -281,7 +287,7 @@ class OnnxGraph(Graph):
         return Value(text(name), *type, node, output, constant, location, *self.stored_type(name))
 
     def _constant_of(self, node: Node) -> Constant | None:
-        """Return the constant of a Constant node; a sparse tensor is converted to a dense one."""
+        """Return the dense value of a Constant node; None for other nodes."""
         if node.type != "Constant" or node.domain:
             return None
         for name, attribute in bound(self.index.nodes[node.handle], self.shared.bindings):

@@ -1,7 +1,7 @@
-"""Indexes an ONNX file by names and positions of nodes, in one walk over each graph and function.
+"""Indexes an ONNX file by names and node positions, in one walk over each graph and function.
 
-Names are those of the file. protobuf returns a name that is not UTF-8 as bytes; it still serves as a key,
-and `text` makes it printable.
+A position is the index of a node in the list of its graph. Names stay as in the file: protobuf returns a
+name that is not UTF-8 as bytes, which serve as a key; `text` makes them printable.
 """
 
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
@@ -30,26 +30,24 @@ ONLY_CONSTANTS = 4
 """The first IR version whose initializers need not be inputs."""
 
 _LARGEST_OPSET = (1 << 31) - 1
+"""Largest opset number that `onnx.defs` accepts."""
 
 _Key = TypeVar("_Key")
 _Declaration = TypeVar("_Declaration")
 
 FunctionKey = tuple[str, str, str]
-"""Domain, name, overload."""
+"""(domain, name, overload) of a function."""
 
 Named: TypeAlias = "int | tuple[bool, ...]"
-"""The number of inputs or outputs of a node; if some are omitted, a flag for each that says whether it is
-named.
-"""
+"""The number of inputs or outputs of a node. If some have an empty name: for each, whether it has a name."""
 
 
 class Usage(NamedTuple):
-    """What nodes have in common that differ in names and attribute values only.
+    """The parts of a node that decide whether it is a legal use of its operator, without names and values.
 
-    `attributes` are (name, type, whether it is set).
-
-    An attribute is set if the field of its type has a value, or if it refers to an attribute of the function
-    around it. An attribute without a type is not set.
+    Nodes with equal usage are checked once. `attributes` are (name, type, whether it is set). An attribute
+    is set if the field of its type has a value, or if it refers to an attribute of the surrounding function.
+    An attribute without a type is not set.
     """
 
     domain: str
@@ -60,7 +58,7 @@ class Usage(NamedTuple):
 
 
 Bindings = Mapping[str, AttributeProto]
-"""The attributes of a function's call, by name."""
+"""Attributes that a call passes to its function, by name."""
 
 DEFAULT_DOMAINS = frozenset({"", "ai.onnx"})
 FIELDS: Mapping[int, str] = {
@@ -69,7 +67,7 @@ FIELDS: Mapping[int, str] = {
     AttributeProto.INTS: "ints", AttributeProto.STRINGS: "strings", AttributeProto.TENSORS: "tensors",
     AttributeProto.GRAPHS: "graphs",
 }  # fmt: skip
-"""The field that holds the value of an attribute, by the attribute's type."""
+"""The protobuf field that holds the value of an attribute, by attribute type."""
 
 _SINGLE = {kind: field for kind, field in FIELDS.items() if not field.endswith("s") or field == "s"}
 
@@ -82,11 +80,11 @@ _CONSTANTS = {
     "value_string": ("s", TensorProto.STRING, "string_data"),
     "value_strings": ("strings", TensorProto.STRING, "string_data"),
 }
-"""Attributes of a Constant: the field with the value, and type and field of the equivalent tensor."""
+"""The attributes of Constant: the field with the value, and element type and field of an equal tensor."""
 
 
 def text(name: str | bytes) -> str:
-    """Return a printable name: protobuf returns bytes if a name is not UTF-8."""
+    """Return a name as printable text; protobuf returns bytes for a name that is not UTF-8."""
     return name if isinstance(name, str) else name.decode("utf-8", errors="backslashreplace")
 
 
@@ -97,7 +95,7 @@ def normal_domain(domain: str) -> str:
 def kind_of(attribute: AttributeProto) -> int:
     """Return the type of an attribute.
 
-    In files of IR versions 1 and 2, which lack it, that of the field that is set.
+    Files of IR versions 1 and 2 do not store it; there the field with a value decides.
     """
     if attribute.type:
         return attribute.type
@@ -118,7 +116,7 @@ def graphs_of(attribute: AttributeProto) -> Iterator[tuple[str, GraphProto]]:
 
 
 def constant_tensor(name: str, attribute: AttributeProto) -> TensorProto | None:
-    """Return the tensor of an attribute of a Constant; None for other attributes, and for a sparse tensor."""
+    """Return the value of a Constant as a tensor; None for other attributes and for a sparse tensor."""
     field, data_type, target = _CONSTANTS.get(name, ("", 0, ""))
     if FIELDS.get(kind_of(attribute)) != field:
         return None
@@ -132,14 +130,13 @@ def constant_tensor(name: str, attribute: AttributeProto) -> TensorProto | None:
 
 
 def is_sparse_value(name: str, attribute: AttributeProto) -> bool:
-    """Return whether an attribute of a Constant is a sparse tensor."""
     return name == "sparse_value" and kind_of(attribute) == AttributeProto.SPARSE_TENSOR
 
 
 def bound(node: NodeProto, bindings: Bindings) -> list[tuple[str, AttributeProto]]:
-    """Return a node's attributes by name, with references replaced by the values of the call.
+    """Return a node's attributes by name, with references to function attributes resolved.
 
-    A reference to an attribute that the call lacks is omitted.
+    A reference to an attribute that the call does not pass is omitted.
     """
     attributes = []
     for attribute in node.attribute:
@@ -156,7 +153,10 @@ def function_key(proto: NodeProto | FunctionProto) -> FunctionKey:
 
 
 def schema_of(domain: str, type: str, opsets: Mapping[str, int]) -> OpSchema | None:
-    """Return the schema of an operator in the imported opset of its domain, by default opset 1."""
+    """Return the schema of an operator in the imported opset of its domain (opset 1 if not imported).
+
+    None if the opset does not contain the operator.
+    """
     normalized = normal_domain(domain)
     return _schema(text(normalized), text(type), min(opsets.get(normalized, 1), _LARGEST_OPSET))
 
@@ -168,29 +168,29 @@ def _schema(domain: str, type: str, opset: int) -> OpSchema | None:
 
 
 def opsets_of(imports: Iterable[OperatorSetIdProto]) -> dict[str, int]:
-    """Return the opsets by domain; both spellings of the default domain become ""."""
+    """Return the opset versions by domain. Both "" and "ai.onnx" become ""."""
     return {normal_domain(entry.domain): entry.version for entry in imports}
 
 
 class GraphIndex:
-    """A graph, or the definition of a function, by the names and the positions of its nodes.
+    """The index of a graph or of a function's definition.
 
     Attributes:
         name: as in the file.
         inputs: declarations by name; None for the inputs of a function.
         stored: declarations of value_info and outputs, by name.
-        duplicates: names that the graph has already, each with the position of the node that repeats it
-            (None: an input or initializer).
-        producers: position of the node and number of its output, by name.
-        by_type: positions of the nodes of the default domain, by type.
-        usages: positions of the nodes that differ in names and numbers only, by usage.
+        duplicates: names that are defined again, each with the position of the second node (None: an input
+            or initializer).
+        producers: (position of the node, number of the output) by name.
+        by_type: positions of the nodes of the default domain, by operator type.
+        usages: positions of nodes, by their `Usage`.
         calls: positions of the nodes that call a function of the model.
         tensors: tensors of Constant nodes, by position.
         sparse: sparse tensors by position and attribute, including those of Constant nodes.
         attributes: tensors in attributes of other nodes, by position and name.
-        early: uses before the node that produces the name.
-        missing: uses of names that the graph does not have.
-        captured: names that the graph, or a body in it, uses from an outer graph.
+        early: (position, name) of uses before the node that produces the name.
+        missing: (position, name) of uses of names that this graph does not define.
+        captured: names of outer graphs that this graph or its bodies use.
     """
 
     def __init__(self, proto: GraphProto | FunctionProto, functions: Container[FunctionKey] = ()) -> None:
@@ -285,7 +285,7 @@ class GraphIndex:
         return any(not types.isdisjoint(graph.by_type) for graph in self.all_graphs())
 
     def called(self) -> tuple[FunctionKey, ...]:
-        """Return the functions that nodes call, in bodies too, with one entry for each call."""
+        """Return the functions called by the graph and its bodies, with one entry for each call."""
         return tuple(function_key(graph.nodes[at]) for graph in self.all_graphs() for at in graph.calls)
 
     def predecessors(self) -> dict[int, set[int]]:
@@ -298,7 +298,7 @@ class GraphIndex:
         return positions
 
     def sorted_positions(self) -> Sequence[int]:
-        """Return the nodes, producers first; nodes on a cycle, and nodes downstream of it, come last."""
+        """Node positions in topological order. Nodes on a cycle, and all nodes downstream, come last."""
         every = range(len(self.nodes))
         return [*dict.fromkeys([*_sources_first(self.predecessors()), *every])] if self.early else every
 
@@ -319,7 +319,7 @@ def _sources_first(predecessors: Mapping[_Key, Collection[_Key]]) -> list[_Key]:
 
 
 class Definition:
-    """The definition of a function; `defaults` are the values of its optional attributes."""
+    """The definition of a local function. `defaults` are the values of its optional attributes."""
 
     def __init__(self, proto: FunctionProto, functions: Container[FunctionKey]) -> None:
         self.key = function_key(proto)
@@ -335,7 +335,7 @@ class Definition:
 
     @property
     def name(self) -> str:
-        """Return the function's full name "domain::name:overload", without empty parts."""
+        """Return the full name "domain::name:overload", without empty parts."""
         domain, name, overload = map(text, self.key)
         return f"{domain}::{name}"[0 if domain else 2 :] + (f":{overload}" if overload else "")
 
@@ -361,7 +361,7 @@ class Definitions(dict[FunctionKey, Definition]):
         self._group = {function.key: number for number, group in enumerate(self.cycles) for function in group}
 
     def is_recursive(self, caller: Definition | None, callee: Definition) -> bool:
-        """Return whether a call leads back to the calling function."""
+        """Return whether a call from `caller` to `callee` is part of a recursion."""
         group = self._group.get(callee.key)
         return caller is not None and group is not None and group == self._group.get(caller.key)
 
@@ -376,7 +376,7 @@ class Definitions(dict[FunctionKey, Definition]):
         return [definition for key, definition in self.items() if key in needed]
 
     def count_calls(self, index: GraphIndex) -> int:
-        """Return the number of calls of functions; calls in a function count once per call of it."""
+        """Return the number of function calls if all functions were inlined."""
         return sum(self._counts.get(key, 1) for key in index.called())
 
     @cached_property

@@ -1,13 +1,13 @@
 """Infers types and shapes that an ONNX file lacks or stores wrongly, with onnx's shape inference.
 
-Its errors also show which nodes have inputs that their operator does not accept: runtimes infer in the same
-way. The inference itself runs in a process of its own (`inference_process.py`).
+Its errors also show nodes that runtimes refuse, because runtimes infer in the same way. The inference
+runs in a process of its own (`inference_process.py`).
 
-Inference can follow the numbers of small tensors (data propagation), which many shapes depend on. Its errors
-are then no proof: it keeps the numbers of all graphs in one table by name, and treats the numbers of a matrix
-as a list. So names are made unique in the copies that it gets, numbers that it would get wrong are hidden,
-and a node counts as refused only if inference without data propagation refuses it. Other refusals are
-suspicions, about which our own shape rules decide (`analysis/misuse.py`).
+Data propagation means that inference computes the elements of small tensors, because shapes depend on
+them. Its errors are no proof, for two reasons: it stores the elements of all graphs in one table by
+name, and treats a matrix as a list. So copies of the model get unique names, and hide elements that it
+would get wrong. A node counts as refused only if inference without data propagation refuses it. Other
+errors are suspicions, which our own shape rules confirm or drop (`analysis/misuse.py`).
 """
 
 import math
@@ -53,40 +53,41 @@ CPU_SECONDS = 20
 """Time limit of one inference, in seconds of CPU time."""
 
 MOST_CALLS = 20_000
-"""Limit of function calls, counted with nesting, that inference may expand: it walks a function for every
-call, and functions that call others twice multiply quickly. With more calls, functions are omitted."""
+"""Limit of function calls after inlining: inference walks a function for every call, and functions that
+call others twice multiply quickly. Above the limit, functions are omitted.
+"""
 
 _SECONDS_PER_BYTE = 2e-5
-"""Seconds per byte of the model without weights that one inference may take, beyond the first second: a
-hundred times the usual need, which only multiplying function calls exceed."""
+"""Time limit of an inference beyond one second, in seconds per byte of the model without weights: a hundred
+times the usual need.
+"""
 
 _TOTAL_PER_ONE = 2.5
-"""Time limit of all inferences of a model together, as a multiple of the limit of one."""
+"""Time limit of all inferences of a model, as a multiple of the limit of one inference."""
 
-_SEEN = 256
-"""Limit of elements of a constant that inference gets with its values: shapes, axes and the like are
-small."""
+_MOST_ELEMENTS = 256
+"""Limit of elements of a constant whose values inference gets: shapes, axes and the like are small."""
 
 _IR_VERSION = 10
-"""IR version of the copies: initializers need not be inputs, functions may have overloads."""
+"""IR version of the copies for inference: initializers need not be inputs, functions may have overloads."""
 
 _STAND_IN = "ir_scatter: unknown"
 _RENAMED = re.compile(r"ir_scatter:\d+:(.*)", re.DOTALL)
-"""The name that `make_unique` gives to a value whose name another graph uses too."""
+"""Pattern of the names that `make_unique` creates."""
 
-_WITHOUT_CONTENTS = re.compile(r"Data size mismatch\. Tensor:|Cannot parse data from external tensors")
-"""Errors of inference at nodes that need the elements of a constant, which the copy of the model omits."""
+_ELEMENTS_OMITTED = re.compile(r"Data size mismatch\. Tensor:|Cannot parse data from external tensors")
+"""Errors that only mean that the copy of the model omits the elements of a constant."""
 
 _REFUSAL = re.compile(
     rf"[^\n]*?, node name: ({NUMBERED}\d+)\): ((?:\[\w+Error\] )*+)(?!Inference error)(.*\S.*)", re.DOTALL
 )
 """Pattern of an error of strict inference about one node itself, not about a node of its bodies."""
 
-_OF_NO_TYPE = "null"
+_UNKNOWN_TYPE = "null"
 """End of an error that only means that the type of an input is unknown."""
 
-_OF_TYPES = "[TypeInferenceError]"
-"""Start of an error about types: no proof if a type is unknown, as after a custom operator."""
+_TYPE_ERROR = "[TypeInferenceError]"
+"""Start of an error about element types: no proof if a type is unknown, as after a custom operator."""
 
 _INVENTED_SYMBOL = re.compile(r"unk__\d+")
 
@@ -102,11 +103,11 @@ UNKNOWN = TensorType(None, None)
 
 
 def declared(value_info: ValueInfoProto | None) -> TensorType:
-    return UNKNOWN if value_info is None else described(value_info.type)
+    return UNKNOWN if value_info is None else tensor_type_of(value_info.type)
 
 
-def described(type: TypeProto) -> TensorType:
-    """Convert a protobuf type to our type and shape; symbols that inference invented become unknown sizes."""
+def tensor_type_of(type: TypeProto) -> TensorType:
+    """Convert a protobuf type to element type and shape. Symbols invented by inference are unknown sizes."""
     message = tensor_message(type)
     if message is None:
         return UNKNOWN
@@ -114,7 +115,7 @@ def described(type: TypeProto) -> TensorType:
     return TensorType(from_onnx_number(message.elem_type), shape)
 
 
-def type_held(tensor: TensorProto) -> TensorType:
+def type_of_tensor(tensor: TensorProto) -> TensorType:
     return TensorType(from_onnx_number(tensor.data_type), shape_of(tensor))
 
 
@@ -126,20 +127,19 @@ def _dim(dim: onnx.TensorShapeProto.Dimension) -> Dim:
     return Bounds(symbol=symbol) if symbol and not _INVENTED_SYMBOL.fullmatch(symbol) else UNKNOWN_DIM
 
 
-def best_of(inferred: TensorType, stored: TensorType) -> TensorType:
-    """Combine inferred and stored type; inference wins a contradiction."""
+def merge_types(inferred: TensorType, stored: TensorType) -> TensorType:
+    """Combine an inferred and a stored type; the inferred one wins a contradiction."""
     shape = inferred.shape if excludes(inferred.shape, stored.shape) else narrow(inferred.shape, stored.shape)
     return TensorType(inferred.element_type or stored.element_type, shape)
 
 
-def differ(inferred: TensorType, stored: TensorType) -> bool:
-    """Return whether an inferred and a stored type contradict each other."""
+def contradict(inferred: TensorType, stored: TensorType) -> bool:
     types = {inferred.element_type, stored.element_type} - {None}
     return len(types) > 1 or excludes(inferred.shape, stored.shape)
 
 
-def is_alike(left: TypeProto, right: TypeProto) -> bool:
-    """Return, by a quick test, whether two tensor types differ at most in dimension symbols."""
+def is_equal_without_symbols(left: TypeProto, right: TypeProto) -> bool:
+    """Return whether two tensor types have equal element types and sizes. Quick, ignores symbols."""
     if left == right:
         return True
     left_tensor, right_tensor = left.tensor_type, right.tensor_type
@@ -153,12 +153,10 @@ def tensor_message(type: TypeProto) -> TypeProto.Tensor | None:
 
 
 class Inferred(NamedTuple):
-    """The result of shape inference for a graph, and for graphs in nodes by position and attribute.
+    """The result of shape inference for a graph; `bodies` by (position of the node, attribute name).
 
-    `refusals` holds onnx's errors about nodes whose inputs or attributes contradict each other, by position;
-    `suspicions` holds errors that occur only with data propagation, which is often wrong. If `is_sound`, onnx
-    refuses
-    no node and no element type of any input.
+    `refusals` are onnx's errors about single nodes, by position. `suspicions` are errors that occur only with
+    data propagation. `is_sound` means that onnx accepts every node and every element type.
     """
 
     types: Mapping[str, TypeProto]
@@ -172,21 +170,18 @@ NOTHING = Inferred({}, {}, {}, {}, True)
 
 
 class Inference:
-    """Infers the graphs of one model, until its time limit is reached.
+    """Infers the graphs of one model within a time limit.
 
-    `cut_short` of `count` graphs were not completed because of the limit.
+    `count` is the number of graphs, `cut_short` the number of those that reached the limit.
     """
 
     def __init__(self, definitions: Definitions, ir_version: int, *, is_wanted: bool) -> None:
-        """Prepare inference with the model's functions.
-
-        With `is_wanted` False, no types will be asked for.
-        """
+        """Prepare inference with the model's functions. If `is_wanted` is False, `infer` does nothing."""
         self.count = self.cut_short = 0
         self._definitions = definitions
         self._are_inputs_defaults = ir_version >= ONLY_CONSTANTS
         self._is_wanted = is_wanted
-        self._prepared = cache(_prepared)
+        self._inference_copy = cache(_inference_copy)
         self._left = 0.0
         self._propagates = True
 
@@ -199,10 +194,10 @@ class Inference:
         arguments: Mapping[str, Value | None] | None = None,
         bindings: Bindings | None = None,
     ) -> Inferred:
-        """Infer types and shapes of the main graph, or of one call of a function, including bodies.
+        """Infer types and shapes of the main graph, or of a function for one call, including bodies.
 
-        `input_shapes` replace those of inputs in the file; `arguments` and `bindings` are the inputs and the
-        attributes of the function in that call.
+        `input_shapes` replace those of inputs in the file. `arguments` and `bindings` are the inputs and
+        attributes that the call passes to the function.
         """
         if not self._is_wanted:
             return NOTHING
@@ -215,7 +210,7 @@ class Inference:
                     inputs[name] = _typed(name, info.type.tensor_type.elem_type, shape)
             for name, value in (arguments or {}).items():
                 constant = None if value is None else value.constant
-                is_seen = constant is not None and prod(constant.shape) <= _SEEN
+                is_seen = constant is not None and prod(constant.shape) <= _MOST_ELEMENTS
                 array = constant.load() if constant is not None and is_seen else None
                 if array is not None:
                     constants[name] = onnx.numpy_helper.from_array(array)
@@ -228,7 +223,7 @@ class Inference:
             _import(model, opsets, index)
             are_too_many = self._definitions.count_calls(index) > MOST_CALLS
             for definition in () if are_too_many else self._definitions.needed_by(index):
-                model.functions.append(self._prepared(definition))
+                model.functions.append(self._inference_copy(definition))
             make_unique(model)
             result, is_late = self._run(model.SerializeToString())
             self.count += 1
@@ -243,11 +238,10 @@ class Inference:
             return NOTHING
 
     def _run(self, request: bytes) -> tuple[ModelProto | None, bool]:
-        """Return the model with inferred types, None if inference fails; and whether time was up.
+        """Return the model with inferred types, or None, and whether the time limit was reached.
 
-        If inference fails with data propagation, it runs without. Once that has reached its time limit, all
-        other
-        graphs are inferred without data propagation at once.
+        If inference fails with data propagation, it is repeated without. After the first time-out, all other
+        graphs are inferred without data propagation.
         """
         limit = min(CPU_SECONDS, max(1, math.ceil(len(request) * _SECONDS_PER_BYTE)))
         if not self.count:
@@ -278,13 +272,13 @@ class Inference:
         *,
         is_body: bool = False,
     ) -> None:
-        """Copy a graph for inference: its inputs, small constants, outputs, and nodes in topological order.
+        """Copy a graph for inference: inputs, small constants, outputs, and nodes in topological order.
 
-        Stored types are omitted because they may be stale, except for outputs that inference cannot know.
-        Weights are replaced by declarations of their types; a Constant of more than _SEEN elements becomes an
-        Identity of a declared value. Small constants of the graphs in `around` are copied, since inference
-        does not search outer graphs. A body input with an initializer is a constant, since only the node
-        itself could feed it.
+        - Stored types are omitted because they may be stale, except for values that inference cannot infer.
+        - Weights become declarations of their types. A Constant with more than `_MOST_ELEMENTS` elements
+          becomes an Identity of a declared value.
+        - `around` are small constants of outer graphs, which inference does not search itself.
+        - A body input with an initializer becomes a constant: no node passes another value.
         """
         are_defaults = self._are_inputs_defaults and not is_body
         types, constants = dict[str, ValueInfoProto](), dict(around)
@@ -296,7 +290,7 @@ class Inference:
             for at in places
             if at not in calls
         ]
-        copies = {at: _stand_in(index.nodes[at]) for at in unknown}
+        copies = {at: _opaque_node(index.nodes[at]) for at in unknown}
         for at in unknown:
             types.update(
                 (name, index.stored[name]) for name in index.nodes[at].output if name in index.stored
@@ -310,7 +304,7 @@ class Inference:
             (name, tensor) for at, tensor in index.tensors.items() for name in index.nodes[at].output[:1]
         ]
         for name, tensor in held:
-            if prod(tensor.dims) <= _SEEN and held_type(tensor):
+            if prod(tensor.dims) <= _MOST_ELEMENTS and held_type(tensor):
                 constants[name] = tensor
             else:
                 types[name] = _typed(name, tensor.data_type, shape_of(tensor))
@@ -333,7 +327,7 @@ class Inference:
             if position in index.bodies or any(attribute.ref_attr_name for attribute in node.attribute):
                 copies[position] = self._bound(index, position, opsets, constants, bindings)
             elif position in index.tensors and not constants.keys() >= {*node.output}:
-                copies[position] = _stand_in(node)
+                copies[position] = _opaque_node(node)
                 name = next((name for name in node.output[:1] if name in types), "")
                 if name and held_type(index.tensors[position]):
                     ghost = _typed(f"{NUMBERED}{position} of ", None, None)
@@ -391,14 +385,14 @@ def _import(target: ModelProto | FunctionProto, opsets: Mapping[str, int], index
         target.opset_import.add(domain=domain, version=opsets.get(domain, 1))
 
 
-def _prepared(definition: Definition) -> FunctionProto:
-    """Return a copy of a function that inference can read: every domain imported, no large constants."""
+def _inference_copy(definition: Definition) -> FunctionProto:
+    """Return a copy of a function for inference, with all domains imported and without large constants."""
     copy, index = FunctionProto(), definition.index
     copy.CopyFrom(definition.proto)
     del copy.opset_import[:]
     _import(copy, definition.opsets, index)
     for position, tensor in index.tensors.items():
-        if prod(tensor.dims) > _SEEN or not held_type(tensor):
+        if prod(tensor.dims) > _MOST_ELEMENTS or not held_type(tensor):
             del copy.node[position].attribute[:]
             if held_type(tensor):
                 typed = TensorProto(data_type=tensor.data_type, dims=tensor.dims)
@@ -410,12 +404,12 @@ def _prepared(definition: Definition) -> FunctionProto:
 
 
 def make_unique(target: ModelProto | FunctionProto) -> None:
-    """Rename values of bodies whose names another graph of the model, or the function, uses too.
+    """Rename values of bodies whose names are also used elsewhere in the model or function.
 
       If (c) <then = {s = Shape (a)}, else = {s = Shape (b)}>    becomes
       If (c) <then = {s = Shape (a)}, else = {ir_scatter:1:s = Shape (b)}>
 
-    Inference keeps the numbers that it follows in one table for all graphs, and would confuse the two `s`.
+    Data propagation stores elements by name in one table for all graphs, and would confuse the two `s`.
     """
     graph = target.graph if isinstance(target, ModelProto) else target
     bodies = [body for node in graph.node for attribute in node.attribute for _, body in graphs_of(attribute)]
@@ -441,7 +435,7 @@ def make_unique(target: ModelProto | FunctionProto) -> None:
 
 
 def _names_of(graph: GraphProto | FunctionProto) -> set[str]:
-    """Return all names of values that a graph defines."""
+    """Return the names of all values that a graph defines."""
     names = {name for node in graph.node for name in node.output}
     if isinstance(graph, FunctionProto):
         return names | {*graph.input}
@@ -450,8 +444,8 @@ def _names_of(graph: GraphProto | FunctionProto) -> set[str]:
     return names - {""}
 
 
-def _stand_in(node: NodeProto) -> NodeProto:
-    """Return a node with the same outputs, about which inference learns nothing."""
+def _opaque_node(node: NodeProto) -> NodeProto:
+    """Return a node with the same outputs, whose types inference cannot infer."""
     return NodeProto(op_type="Constant", output=node.output, doc_string=_STAND_IN)
 
 
@@ -463,17 +457,17 @@ class _Refusal(NamedTuple):
 
 
 def _refusals(output: str) -> dict[str, _Refusal]:
-    """Return the errors about single nodes, by the numbered names that the nodes got for inference."""
+    """Return the errors about single nodes, by the numbered name that each node got for inference."""
     parts = [_REFUSAL.match(part) for part in output.split("(op_type:")]
     refusals = {
-        part[1]: _Refusal(" ".join(part[3].split()), _OF_TYPES in part[2])
+        part[1]: _Refusal(" ".join(part[3].split()), _TYPE_ERROR in part[2])
         for part in reversed(parts)
         if part is not None
     }
     return {
         name: refusal
         for name, refusal in refusals.items()
-        if not refusal.words.endswith(_OF_NO_TYPE) and not _WITHOUT_CONTENTS.match(refusal.words)
+        if not refusal.words.endswith(_UNKNOWN_TYPE) and not _ELEMENTS_OMITTED.match(refusal.words)
     }
 
 
@@ -486,9 +480,9 @@ def _read_back(
     is_sound: bool,
     around: Collection[str] = (),
 ) -> Inferred:
-    """Collect the types that inference wrote into a graph and the bodies of its nodes.
+    """Return the types that inference wrote into a graph and its bodies.
 
-    `around` are the values around a body whose types are known.
+    `around` are names of outer values with a known type.
     """
     types: dict[str, TypeProto] = {}
     typed = {"", *around, *index.initializers, *(tensor.name for tensor in graph.initializer)}
@@ -522,13 +516,13 @@ def _read_back(
 
 
 def _is_known(type: TypeProto) -> bool:
-    """Return whether a type is known: it has an element type, or is no tensor."""
+    """Return whether a type is complete: it has an element type, or is not a tensor."""
     message = tensor_message(type)
     return type.WhichOneof("value") is not None and (message is None or message.elem_type != 0)
 
 
 def _original(name: str) -> str:
-    """Return the original name of a value or node, before `make_unique`."""
+    """Return the name that a value or node had before `make_unique`."""
     renamed = _RENAMED.fullmatch(name) if name.startswith(NUMBERED) else None
     return name if renamed is None else renamed[1]
 

@@ -1,9 +1,9 @@
-"""The child process in which onnx infers shapes and types.
+"""Runs onnx's shape inference in a child process, for `inference.py`.
 
-Inference is native code: some files crash it (an assertion in Slice), exhaust memory (Concat of a shape with
-itself, many times) or take years (functions that call functions twice). So it gets copies without stored
-shapes and weights, in a forked process with limits. The process is kept for the next model, because a fork
-takes longer than the inference of a small one.
+The inference is native code. Some files crash it (an assertion in Slice), exhaust memory (repeated Concat
+of a shape with itself) or take years (functions that call functions twice). So a forked process with
+limits gets copies without stored shapes and weights. The process is kept for the next model, because a
+fork takes longer than the inference of a small one.
 """
 
 import contextlib
@@ -22,28 +22,35 @@ from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProt
 
 from ir_scatter.formats.onnx.index import graphs_of
 
-with contextlib.suppress(ImportError):  # where there is no fork either
+with contextlib.suppress(ImportError):  # on systems that also lack fork
     import resource
 
 _IDLE_SECONDS = 10.0
+"""Seconds without a question after which the child process ends."""
+
 _BASE_MEMORY = 1 << 29
+"""Bytes of memory that an inference may use in any case, beyond the inherited memory: 512 MiB."""
+
 _MEMORY_PER_BYTE = 16
+"""Additional bytes of memory for each byte of the model without weights."""
 
 NUMBERED = "ir_scatter:"
-"""Prefix of numbered node names, which nodes get if strict inference failed, so that errors name a node."""
+"""Prefix of the node names that replace the original ones after an error, so that the next error names a
+node.
+"""
 
 BARRIER = "ir_scatter: barrier"
-"""The doc_string of an Identity node that hides values from data propagation."""
+"""The doc_string of a barrier: an Identity node that hides elements from data propagation."""
 
 _MOST_ROUNDS = 4
-"""Limit of inference rounds in which more values are hidden from data propagation; then it is turned off."""
+"""Limit of inference rounds that each add barriers. After the last, data propagation is turned off."""
 
 REFUSED_TYPE = "an element type"
 """The text that replaces any error message about an element type."""
 
 _WHOLE = frozenset({TensorProto.INT32, TensorProto.INT64})
 _HOLDING_SIZES = _WHOLE | {TensorProto.FLOAT, TensorProto.DOUBLE}
-"""Element types to which a Cast keeps the values of tensor sizes unchanged."""
+"""Element types to which a Cast keeps tensor sizes unchanged."""
 
 
 class _Child:
@@ -65,7 +72,7 @@ class _Child:
         child_end.close()
 
     def ask(self, question: tuple[bytes, bool, int], seconds: float) -> bytes | None:
-        """Return the answer, None if there is none within the limit.
+        """Return the answer; None if the process crashes or exceeds the time limit in seconds.
 
         Raises:
             OSError: the process had ended before the question.
@@ -84,9 +91,8 @@ class _Child:
 
 
 _idle: list[_Child] = []
-"""Idle child processes: one for each thread that reads models.
-
-They end with this process, which holds the other ends of their pipes.
+"""Idle child processes, one for each thread that reads models. They end with this process, because it holds
+the other ends of their pipes.
 """
 
 if hasattr(os, "register_at_fork"):
@@ -94,7 +100,11 @@ if hasattr(os, "register_at_fork"):
 
 
 def ask(question: tuple[bytes, bool, int], seconds: float) -> bytes | None:
-    """Return the serialized graph with inferred types; None or empty bytes if inference fails."""
+    """Infer a serialized model; return None or empty bytes if inference fails.
+
+    `question` is (serialized model, whether to propagate data, limit in seconds of CPU time). `seconds` is
+    the limit of wall time. The answer contains only the graph with inferred types.
+    """
     if not hasattr(os, "fork"):
         return _answer(*question[:2])
     while True:
@@ -118,11 +128,11 @@ def ask(question: tuple[bytes, bool, int], seconds: float) -> bytes | None:
 
 
 def _serve(connection: Any) -> None:
-    """Answer questions until the parent ends or is idle for long; no code of the parent may run here.
+    """Answer questions until the parent ends or is idle; no code of the parent may run here.
 
     The process closes inherited files, so that no reader waits for it, and writes nothing to the terminal.
-    A signal ends it after the time limit; a memory limit allows a fixed amount beyond what the fork has
-    inherited.
+    A signal ends it after the time limit. The memory limit is the inherited memory plus a fixed amount and
+    an amount in proportion to the model.
     """
     faulthandler.disable()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -147,20 +157,20 @@ def _serve(connection: Any) -> None:
 
 
 def _answer(request: bytes, propagate: bool) -> bytes:
-    """Return the model with inferred types.
+    """Return the serialized model with inferred types.
 
-    If strict inference refuses nodes, all nodes get numbered names; the model's `doc_string` holds the error,
-    and its `producer_name` the error with data propagation.
+    If strict inference refuses a node, all nodes get numbered names. `doc_string` then holds the error
+    without data propagation, `producer_name` the error with it.
     """
     try:
         for _ in range(_MOST_ROUNDS if propagate else 0):
-            model = _judged(request, propagate=True)
-            hidden = _hide_numbers(request, model)
+            model = _infer_with_errors(request, propagate=True)
+            hidden = _insert_barriers(request, model)
             if hidden is None:
                 break
             request = hidden
         else:
-            model = _judged(request, propagate=False)
+            model = _infer_with_errors(request, propagate=False)
         del model.graph.initializer[:]  # only the types are needed
         del model.functions[:]
         return bytes(model.SerializeToString())
@@ -169,7 +179,7 @@ def _answer(request: bytes, propagate: bool) -> bytes:
         return b""
 
 
-def _judged(request: bytes, *, propagate: bool) -> ModelProto:
+def _infer_with_errors(request: bytes, *, propagate: bool) -> ModelProto:
     try:
         model = _inferred(request, propagate, check_type=True, strict_mode=True)
         model.ClearField("doc_string")
@@ -180,18 +190,18 @@ def _judged(request: bytes, *, propagate: bool) -> ModelProto:
         for number, node in enumerate(_all_nodes(numbered.graph)):
             node.name = f"{NUMBERED}{number}"
         request = numbered.SerializeToString()
-        refused, suspected = _complaint(request, propagate=False), ""
+        refused, suspected = _strict_error(request, propagate=False), ""
         if propagate:
-            suspected = _complaint(request, propagate=True)
+            suspected = _strict_error(request, propagate=True)
         model = _inferred(request, propagate)
         model.doc_string, model.producer_name = refused, suspected
         return model
 
 
-def _complaint(request: bytes, *, propagate: bool) -> str:
-    """Return the error of strict inference about shapes, "" without one.
+def _strict_error(request: bytes, *, propagate: bool) -> str:
+    """Return the first error of strict inference about shapes; `REFUSED_TYPE` for one about element types.
 
-    For element types only `REFUSED_TYPE`.
+    Returns "" without an error.
     """
     try:
         _inferred(request, propagate, strict_mode=True)
@@ -204,17 +214,16 @@ def _complaint(request: bytes, *, propagate: bool) -> str:
     return ""
 
 
-def _hide_numbers(request: bytes, inferred: ModelProto) -> bytes | None:
-    """Return the model with barriers where data propagation would be wrong; None if it needs no more of them.
+def _insert_barriers(request: bytes, inferred: ModelProto) -> bytes | None:
+    """Return the model with barriers where data propagation is wrong; None if it needs no new ones.
 
-    For example, it stores a matrix as a list of its elements, and computes with that list:
+    Data propagation stores a matrix as a list of its elements. An example of the consequence:
 
-        p = Unsqueeze (q, 0)           # q is [3, 4], so that p is [[3, 4]]
-        s = Gather (p, 0)              # is [3, 4]; to data propagation 3
-        y = Reshape (x, s)             # has two dimensions; to data propagation one
+        p = Unsqueeze (q, 0)           # [[3, 4]], as q is [3, 4]
+        s = Gather (p, 0)              # [3, 4], but 3 in data propagation
+        y = Reshape (x, s)             # has 2 dimensions, but 1 in data propagation
 
-    A barrier is an Identity, which data propagation does not look through. In a function, whose values have
-    no types, there is also a barrier wherever a matrix is possible.
+    Values in a function have no types, so a function gets a barrier wherever a matrix is possible.
     """
     hidden, is_changed = ModelProto.FromString(request), False
     scopes: list[tuple[GraphProto | FunctionProto, GraphProto | FunctionProto]] = [
@@ -229,7 +238,7 @@ def _hide_numbers(request: bytes, inferred: ModelProto) -> bytes | None:
 
 
 def _add_barriers(graph: GraphProto | FunctionProto, misleading: Collection[str]) -> bool:
-    """Insert barriers after values, but not after barriers; return whether any was inserted."""
+    """Insert a barrier after each misleading value that has none; return whether any was inserted."""
     nodes = list[NodeProto]()
     for node in graph.node:
         nodes.append(node)
@@ -248,11 +257,11 @@ def _add_barriers(graph: GraphProto | FunctionProto, misleading: Collection[str]
 
 
 def _misleading(scope: GraphProto | FunctionProto) -> Iterator[str]:
-    """Yield the values that data propagation may get wrong, judged by their nodes.
+    """Yield the names of values that data propagation may get wrong.
 
-    These are matrices, which only Unsqueeze makes of followed values; results of Slice with dynamic
-    bounds, which it takes for 0; and results of Cast to a type that may not hold the values. Only followed
-    values count: those that known operators compute from constants and shapes.
+    These are matrices (only Unsqueeze creates them), results of Slice with dynamic bounds (which count as 0),
+    and results of Cast to a type that cannot hold tensor sizes. Only values that data propagation computes
+    matter: those computed from constants and shapes by operators with data propagation.
     """
     constants, ranks = dict[str, int | None](), dict[str, int]()
     followed = {*scope.input} if isinstance(scope, FunctionProto) else set[str]()
@@ -302,7 +311,7 @@ def _misleading(scope: GraphProto | FunctionProto) -> Iterator[str]:
 
 
 def _dims_of(constant: NodeProto) -> list[int] | None:
-    """Return the shape of a Constant, None if unknown."""
+    """Return the shape of a Constant; None if unknown."""
     (held,) = constant.attribute[:1] or (AttributeProto(),)
     if held.ref_attr_name:
         return None
@@ -314,9 +323,9 @@ def _dims_of(constant: NodeProto) -> list[int] | None:
 
 
 def _rank_of(node: NodeProto, ranks: Mapping[str, int], constants: Mapping[str, int | None]) -> int | None:
-    """Return the rank of the result of a node that data propagation follows, None if unknown.
+    """Return the rank of a node's result; None if unknown.
 
-    `ranks` are those of its inputs, `constants` the element counts of constants.
+    `ranks` are those of its inputs, `constants` the element counts of constant inputs, by name.
     """
     inputs = [ranks.get(name) for name in node.input]
     known_ranks = [rank for rank in inputs if rank is not None]
@@ -340,23 +349,23 @@ def _rank_of(node: NodeProto, ranks: Mapping[str, int], constants: Mapping[str, 
 
 
 class _Propagation(Enum):
-    """The condition under which data propagation may know the outputs of an operator."""
+    """The inputs that must be known for data propagation to compute the outputs of an operator."""
 
     NONE = auto()
     OF_FIRST = auto()
-    """Data propagation knows the outputs if it knows the first input, and maybe others."""
+    """The first input must be known, maybe others too."""
     OF_ANY = auto()
-    """Data propagation knows outputs if it knows any input."""
+    """At least one input must be known."""
     ALWAYS = auto()
 
 
 _OF_SHAPES = frozenset({"Constant", "Shape", "Size"})
-"""Operators whose outputs depend on no input values."""
+"""Operators whose outputs do not depend on the elements of an input."""
 
 
 @cache
 def _propagation_of(domain: str, op_type: str) -> _Propagation:
-    """Return when data propagation may know the outputs of an operator; always for a function.
+    """Return the inputs that data propagation needs for an operator; ALWAYS for a call of a function.
 
     The newest version decides: no operator has lost its data propagation.
     """

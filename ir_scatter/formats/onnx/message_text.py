@@ -1,4 +1,4 @@
-"""ONNX models written as text: as `onnx.printer` prints them, or as text of protobuf.
+"""Parses ONNX models that are text: the syntax of `onnx.printer`, or protobuf's text format.
 
 <ir_version: 8, opset_import: ["" : 17]>          ir_version: 8
 g (float[2] x) => (float[2] y) {                  graph { node { input: "x" output: "y" op_type: "Relu" } }
@@ -13,7 +13,7 @@ from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.files import open_regular
 
 _HEAD = 4096
-"""Bytes at the beginning of a file that are looked at: comments may come first."""
+"""Number of bytes at the start of a file that are examined: comments may come first."""
 _COMMENTS = rb"(?:\s|#[^\n]*\n|//[^\n]*\n)*"
 _PRINTED = re.compile(_COMMENTS + rb"<\s*(?:ir_version|opset_import|producer_name|domain)\s*:")
 _FIELDS = (
@@ -24,17 +24,17 @@ _PROTOBUF = re.compile(_COMMENTS + rb"(?:" + _FIELDS + rb")\s*[:{<]")
 
 
 def is_printed(head: bytes) -> bool:
-    """Return whether a file that begins with these bytes is what `onnx.printer` prints."""
+    """Return whether a file that begins with these bytes has the syntax of `onnx.printer`."""
     return _PRINTED.match(head) is not None
 
 
 def is_text(head: bytes) -> bool:
-    """Return whether a file that begins with these bytes is an ONNX model written as text."""
+    """Return whether a file that begins with these bytes is an ONNX model in either text syntax."""
     return is_printed(head) or _PROTOBUF.match(head) is not None
 
 
 def to_message(path: str, data: bytes) -> bytes:
-    """Return the binary message of a model that is written as text; other data as it is.
+    """Convert a model in a text syntax to the binary message; other data is returned unchanged.
 
     Raises:
         UnreadableModel: the text cannot be parsed.
@@ -81,7 +81,7 @@ def _parse_protobuf(path: str, text: str) -> bytes:
 
 
 def is_text_file(path: str) -> bool:
-    """Return whether a file holds an ONNX model that is written as text; False if it cannot be read."""
+    """Return whether a file is an ONNX model in a text syntax; False if it cannot be read."""
     try:
         with open_regular(path) as file:
             return is_text(file.read(_HEAD))

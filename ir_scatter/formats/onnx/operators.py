@@ -1,8 +1,8 @@
-"""Finds misuse of general operators that scatter nodes depend on, against their specifications.
+"""Finds illegal uses of general operators upstream of scatter nodes, for `Model.find_defects`.
 
-Runtimes refuse a model for a single misuse. The schemas of the onnx package are the specification, and its
-shape inference checks element types and shapes. A refusal that occurs only with data propagation is a
-suspicion, which our own shape rules must confirm.
+Runtimes refuse a model for a single illegal node. The schemas of the onnx package are the specification;
+its shape inference checks element types and shapes. An error that occurs only with data propagation
+(see `inference.py`) is a suspicion, which our own shape rules must confirm.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -39,14 +39,27 @@ _Problem: TypeAlias = tuple[str, int | None]
 
 _MISUSED, _MISFIT = "misused-operator", "body-mismatch"
 _DOMAINS = frozenset({"", "ai.onnx.ml", "ai.onnx.preview.training", "ai.onnx.training"})
-_MADE = {BodySource.ITERATION: "i64", BodySource.CONDITION: "boolean"}
-"""The element types of the body inputs that a loop itself supplies."""
+_LOOP_TYPES = {BodySource.ITERATION: "i64", BodySource.CONDITION: "boolean"}
+"""Element types of the body inputs that a loop itself computes."""
 
-_GONE = frozenset({"Upsample"})
-"""Deprecated operators that runtimes no longer support; they still accept other deprecated operators."""
+_REMOVED = frozenset({"Upsample"})
+"""Deprecated operators that runtimes no longer support. They still accept other deprecated operators."""
 
-_FEW_TYPES = 4
-"""Number of types that a message lists; more are only counted."""
+_ANY_OPSET = 1 << 31
+_OF_ONNXRUNTIME = {
+    type: opset
+    for opset, types in {
+        _ANY_OPSET: "LayerNormalization SimplifiedLayerNormalization",
+        9: "Affine Crop ImageScaler ParametricSoftplus Scale ScaledTanh ThresholdedRelu",
+        8: "MeanVarianceNormalization",
+    }.items()
+    for type in types.split()
+}
+"""Operators that onnxruntime has in ONNX's own domain, besides the schemas, up to an opset; exporters of
+language models write the first two."""
+
+_MOST_TYPES = 4
+"""Limit of types that a message lists; a longer list is replaced by its length."""
 
 _MESSAGES = frozenset({"t", "g"})
 _NUMBERS = frozenset(TensorProto.DataType.values()) - {TensorProto.UNDEFINED}
@@ -55,7 +68,7 @@ _SINGLE, _VARIADIC = OpSchema.FormalParameterOption.Single, OpSchema.FormalParam
 
 
 def misuses(graph: OnnxGraph, functions: Iterable[Function]) -> Iterator[FileDefect]:
-    """Yield illegal uses of operators that runtimes refuse, among the nodes that scatter nodes depend on."""
+    """Yield illegal uses of operators that runtimes refuse, among the nodes upstream of scatter nodes."""
     is_sound = graph.inferred.is_sound  # the result also covers the functions that the graph calls
     uses = [[graph], *[function.instances for function in functions]]
     groups = [
@@ -65,7 +78,7 @@ def misuses(graph: OnnxGraph, functions: Iterable[Function]) -> Iterator[FileDef
     problems = {inner: _problems(inner, is_sound=is_sound) for group in groups for inner in group}
     if not any(problems.values()):
         return
-    needed = _needed(graph)
+    needed = _scatter_and_upstream(graph)
     for group in groups:
         reported = set[tuple[str, str]]()
         for inner in group:
@@ -81,7 +94,7 @@ def suspects(graph: OnnxGraph, functions: Iterable[Function]) -> Iterator[Node]:
     uses = [graph, *[instance for function in functions for instance in function.instances]]
     graphs = [inner for use in uses if isinstance(use, OnnxGraph) for inner in use.with_bodies()]
     suspected = [inner for inner in graphs if inner.inferred.suspicions]
-    needed = _needed(graph) if suspected else {}
+    needed = _scatter_and_upstream(graph) if suspected else {}
     for inner in suspected:
         for at in sorted(inner.inferred.suspicions.keys() & needed[inner.index]):
             node = inner.node(at)
@@ -90,9 +103,7 @@ def suspects(graph: OnnxGraph, functions: Iterable[Function]) -> Iterator[Node]:
 
 
 def _problems(graph: OnnxGraph, *, is_sound: bool) -> dict[int, list[_Problem]]:
-    """Return the problems of nodes, by position.
-
-    For scatter nodes only of attribute fields, as rules check the rest.
+    """Return the problems of each node, by position. For scatter nodes, rules check all but attribute fields.
 
     If inference refuses a node of the graph, every node has an entry, which may be an empty list.
     """
@@ -102,16 +113,16 @@ def _problems(graph: OnnxGraph, *, is_sound: bool) -> dict[int, list[_Problem]]:
         is_scatter = _is_scatter(graph, usage.type, usage.domain)
         is_checked = is_scatter or not is_sound or not all(is_set for _, _, is_set in usage.attributes)
         is_exempt = is_scatter or calls.issuperset(places)
-        of_usage = [] if is_exempt else [*_of_usage(graph, usage)]
+        of_usage = [] if is_exempt else [*_usage_problems(graph, usage)]
         schema = None if is_exempt or is_sound else schema_of(usage.domain, usage.type, graph.shared.opsets)
         for at in places:
             proto, is_call = index.nodes[at], at in calls
-            more = [*_of_call(graph, proto)] if is_call else of_usage
-            problems = [*_fields(proto), *more] if more or is_checked else []
+            more = [*_call_problems(graph, proto)] if is_call else of_usage
+            problems = [*_field_problems(proto), *more] if more or is_checked else []
             if not is_exempt and graph.shared.bindings:
-                problems += _of_references(proto, graph.shared.bindings)
+                problems += _reference_problems(proto, graph.shared.bindings)
             if schema is not None and not problems and not is_call:
-                problems = [*_of_types(graph, proto, schema)]
+                problems = [*_type_problems(graph, proto, schema)]
             if problems or not is_sound:
                 problems_at[at] = problems
     return problems_at
@@ -122,25 +133,25 @@ def _defects(graph: OnnxGraph, at: int, problems: Sequence[_Problem]) -> Iterato
     for message, port in problems:
         yield FileDefect(_MISUSED, message, node.location, node, port)
     if not problems and at in graph.inferred.refusals and not _is_scatter(graph, node.type, node.domain):
-        yield _refused(graph, at)
+        yield _refusal_defect(graph, at)
 
 
-def _needed(graph: OnnxGraph) -> Mapping[GraphIndex, set[int]]:
+def _scatter_and_upstream(graph: OnnxGraph) -> Mapping[GraphIndex, set[int]]:
     """Return the positions of scatter nodes and of all nodes upstream of them, by graph."""
     definitions, types = graph.shared.definitions, graph.shared.options.scatter_types
-    holding, needed = _holding(definitions, types), dict[GraphIndex, set[int]]()
+    holding, needed = _functions_with_scatter(definitions, types), dict[GraphIndex, set[int]]()
 
     def add(index: GraphIndex, *, is_all: bool) -> Iterator[FunctionKey]:
-        """Record the needed nodes of a graph and its bodies; yield the functions that upstream nodes call."""
+        """Record the needed nodes of a graph and its bodies; yield the functions that these nodes call."""
         roots = {at for type in types for at in index.by_type.get(type, ())}
         roots.update(at for at in index.calls if function_key(index.nodes[at]) in holding)
         for at, bodies in index.bodies.items():
             if any(body.has_any(types) or not holding.isdisjoint(body.called()) for body in bodies.values()):
                 roots.add(at)
-        feeding = {*range(len(index.nodes))} if is_all else _feeding(index, roots)
+        feeding = {*range(len(index.nodes))} if is_all else _upstream_of(index, roots)
         needed[index] = roots | feeding
         for at, bodies in index.bodies.items():
-            # a loop may carry any value; a branch is refused for any of its nodes
+            # a loop may carry any value to the next iteration; runtimes refuse a branch for any of its nodes
             for body in bodies.values():
                 yield from add(body, is_all=at in needed[index])
         yield from (function_key(index.nodes[at]) for at in index.calls if at in feeding)
@@ -157,8 +168,8 @@ def _needed(graph: OnnxGraph) -> Mapping[GraphIndex, set[int]]:
     return needed
 
 
-def _holding(definitions: Definitions, types: frozenset[str]) -> set[FunctionKey]:
-    """Return the functions that contain scatter nodes, directly or in functions that they call."""
+def _functions_with_scatter(definitions: Definitions, types: frozenset[str]) -> set[FunctionKey]:
+    """Return the functions that contain scatter nodes, directly or through calls."""
     keys = {key for key, definition in definitions.items() if definition.index.has_any(types)}
     is_growing = bool(keys)
     while is_growing:
@@ -170,8 +181,8 @@ def _holding(definitions: Definitions, types: frozenset[str]) -> set[FunctionKey
     return keys
 
 
-def _feeding(index: GraphIndex, roots: Iterable[int]) -> set[int]:
-    """Return the nodes upstream of `roots`."""
+def _upstream_of(index: GraphIndex, roots: Iterable[int]) -> set[int]:
+    """Return the positions of the nodes upstream of `roots`."""
     upstream, waiting = set[int](), [*roots]
     while waiting:
         at = waiting.pop()
@@ -187,21 +198,22 @@ def _is_scatter(graph: OnnxGraph, type: str, domain: str) -> bool:
     return type in graph.shared.options.scatter_types and not normal_domain(domain)
 
 
-def _fields(proto: NodeProto) -> Iterator[_Problem]:
-    """Yield the attributes whose value is stored in a field that does not match their type.
+def _field_problems(proto: NodeProto) -> Iterator[_Problem]:
+    """Yield attributes with a value in a field that does not match the attribute's type.
 
-    A missing field means 0 or empty: some writers omit such values.
+    A missing field means 0 or empty, as some writers omit such values.
     """
     for attribute in proto.attribute:
         expected = FIELDS.get(attribute.type) if not attribute.ref_attr_name else None
         held = [field.name for field, _ in attribute.ListFields() if field.name in _HOLDING]
         if expected is not None and held != [expected] and (held or expected in _MESSAGES):
-            fields, name = " and ".join(held) if held else "nothing", text(attribute.name)
-            yield f"the field that attribute {name!r} holds is {fields}, its type names {expected}", None
+            fields = f"stores its value in {' and '.join(held)}" if held else "stores no value"
+            subject = f"attribute {text(attribute.name)!r} {fields}"
+            yield f"{subject}, expected a value in {expected}, the field of its type", None
 
 
-def _of_references(proto: NodeProto, bindings: Bindings) -> Iterator[_Problem]:
-    """Yield attributes that refer to a value of the function's call that has another type."""
+def _reference_problems(proto: NodeProto, bindings: Bindings) -> Iterator[_Problem]:
+    """Yield references to an attribute of the function call that has another type."""
     for attribute in proto.attribute:
         value = bindings.get(attribute.ref_attr_name) if attribute.ref_attr_name else None
         if value is None or attribute.type in (AttributeProto.UNDEFINED, kind_of(value)):
@@ -209,55 +221,61 @@ def _of_references(proto: NodeProto, bindings: Bindings) -> Iterator[_Problem]:
         actual, expected = (_kind_name(kind) for kind in (kind_of(value), attribute.type))
         name, source = text(attribute.name), text(attribute.ref_attr_name)
         yield (
-            f"attribute {name!r} refers to {source!r} of the call, {with_article(actual)}, "
+            f"attribute {name!r} refers to {source!r} of the call, which is {with_article(actual)}, "
             f"expected {with_article(expected)}",
             None,
         )
 
 
 def _kind_name(kind: int) -> str:
-    """Return the name of an attribute's type, "ints"."""
+    """Return the name of an attribute type, such as "ints"."""
     kinds = AttributeProto.AttributeType
     return kinds.Name(kind).lower() if kind in kinds.values() else f"type {kind}"
 
 
-def _of_call(graph: OnnxGraph, proto: NodeProto) -> Iterator[_Problem]:
+def _call_problems(graph: OnnxGraph, proto: NodeProto) -> Iterator[_Problem]:
     definition = graph.shared.definitions[function_key(proto)]
     for word, count, most in (
         ("input", len(proto.input), len(definition.index.inputs)),
         ("output", len(proto.output), len(definition.index.outputs)),
     ):
         if count > most:
-            yield f"{definition.name} has {counted(count, word)}, expected {most} at most", None
+            yield f"{definition.name} has {counted(count, word)}, expected at most {most}", None
 
 
-def _of_usage(graph: OnnxGraph, usage: Usage) -> Iterator[_Problem]:
-    """Yield the problems that nodes with this usage of a general ONNX operator have."""
+def _usage_problems(graph: OnnxGraph, usage: Usage) -> Iterator[_Problem]:
+    """Yield the problems of nodes with this usage, compared with the operator's schema."""
     domain, type = normal_domain(usage.domain), text(usage.type)
     opset, schema = graph.shared.opsets.get(domain), schema_of(usage.domain, usage.type, graph.shared.opsets)
     if opset is None or domain not in _DOMAINS:
         return
     if not type:
         yield "the node has no operator, expected one", None
+    elif schema is None and not domain and opset <= _OF_ONNXRUNTIME.get(type, 0):
+        return
     elif schema is None:
         since = _versions().get((domain, type))
-        expected = f"which has it from {since} on" if since else "which has no such operator in any version"
+        expected = (
+            f"expected opset {since} or later"
+            if since
+            else "expected an operator that some version of the domain has"
+        )
         yield f"{type} is not in opset {opset} of {domain or 'ai.onnx'!r}, {expected}", None
-    elif schema.deprecated and type in _GONE:
+    elif schema.deprecated and type in _REMOVED:
         yield f"{type} is deprecated in opset {opset}", None
     else:
-        yield from _of_count(usage, schema)
-        yield from _of_attributes(usage, schema, opset)
+        yield from _count_problems(usage, schema)
+        yield from _attribute_problems(usage, schema, opset)
 
 
-def _of_count(usage: Usage, schema: OpSchema) -> Iterator[_Problem]:
+def _count_problems(usage: Usage, schema: OpSchema) -> Iterator[_Problem]:
     for word, named, low, high in (
         ("input", usage.inputs, schema.min_input, schema.max_input),
         ("output", usage.outputs, schema.min_output, schema.max_output),
     ):
         count = named if isinstance(named, int) else len(named)
         if not low <= count <= high:
-            expected = f"{low}" if low == high else f"{low} or more" if count < low else f"{high} at most"
+            expected = f"{low}" if low == high else f"{low} or more" if count < low else f"at most {high}"
             yield f"{text(usage.type)} has {counted(count, word)}, expected {expected}", None
     presence = () if isinstance(usage.inputs, int) else usage.inputs
     for port, (is_present, formal) in enumerate(zip(presence, schema.inputs, strict=False)):
@@ -265,7 +283,7 @@ def _of_count(usage: Usage, schema: OpSchema) -> Iterator[_Problem]:
             yield f"input {port} of {text(usage.type)} ({formal.name}) is missing, expected a value", port
 
 
-def _of_attributes(usage: Usage, schema: OpSchema, opset: int) -> Iterator[_Problem]:
+def _attribute_problems(usage: Usage, schema: OpSchema, opset: int) -> Iterator[_Problem]:
     formal = schema.attributes
     for name, kind, _ in usage.attributes:
         actual = _kind_name(kind)
@@ -280,8 +298,8 @@ def _of_attributes(usage: Usage, schema: OpSchema, opset: int) -> Iterator[_Prob
             yield f"{text(usage.type)} has no attribute {name!r}, expected one", None
 
 
-def _of_types(graph: OnnxGraph, node: NodeProto, schema: OpSchema) -> Iterator[_Problem]:
-    """Yield inputs of an element type that the operator does not accept, or unlike another input's."""
+def _type_problems(graph: OnnxGraph, node: NodeProto, schema: OpSchema) -> Iterator[_Problem]:
+    """Yield inputs whose element type the schema excludes, or that differs from an input of the same type."""
     first: dict[str, tuple[int, str]] = {}
     for port, name in enumerate(node.input):
         is_more = port >= len(schema.inputs)
@@ -291,7 +309,7 @@ def _of_types(graph: OnnxGraph, node: NodeProto, schema: OpSchema) -> Iterator[_
             continue
         actual, place = TensorProto.DataType.Name(number).lower(), port
         legal = sorted(type[7:-1] for type in formal.types if type.startswith("tensor("))
-        expected = " or ".join(legal) if len(legal) <= _FEW_TYPES else f"one of {len(legal)} other types"
+        expected = " or ".join(legal) if len(legal) <= _MOST_TYPES else f"one of {len(legal)} other types"
         if actual in legal and formal.is_homogeneous:
             place, expected = first.setdefault(formal.type_str, (port, actual))
         if actual != expected and (actual not in legal or formal.is_homogeneous):
@@ -303,7 +321,7 @@ def _of_types(graph: OnnxGraph, node: NodeProto, schema: OpSchema) -> Iterator[_
 
 
 def _type_of(graph: OnnxGraph | None, name: str) -> int:
-    """Return the number of a value's element type, 0 if unknown."""
+    """Return the number of a value's element type; 0 if unknown."""
     if graph is None:
         return 0
     if name in graph.index.initializers:
@@ -319,23 +337,23 @@ def _type_of(graph: OnnxGraph | None, name: str) -> int:
     return 0 if is_local else _type_of(graph.parent, name)
 
 
-def _refused(graph: OnnxGraph, at: int) -> FileDefect:
+def _refusal_defect(graph: OnnxGraph, at: int) -> FileDefect:
     """Return the defect of a node that inference refuses."""
     node, reason = graph.node(at), graph.inferred.refusals[at]
     shapes = [show(port.value.shape) if port.value else "nothing" for port in node.inputs]
     message = f"{node.type} does not accept inputs of shapes {', '.join(shapes)}: {reason}"
     if not graph.bodies_at(at):
         return FileDefect(_MISUSED, message, node.location, node)
-    return FileDefect(_MISFIT, next(_misfits(graph, at), message), node.location, node)
+    return FileDefect(_MISFIT, next(_input_mismatches(graph, at), message), node.location, node)
 
 
-def _misfits(graph: OnnxGraph, at: int) -> Iterator[str]:
-    """Yield the inputs of a loop's body whose declaration contradicts the value that flows in."""
+def _input_mismatches(graph: OnnxGraph, at: int) -> Iterator[str]:
+    """Yield a sentence for each body input whose declaration contradicts the incoming value."""
     node = graph.node(at)
     for place, (input, inflow, value, shape) in enumerate(inflows(OnnxWiring, node)):
         type = None if value is None else value.element_type
-        if inflow.source in _MADE:
-            type = ELEMENT_TYPES[_MADE[inflow.source]]
+        if inflow.source in _LOOP_TYPES:
+            type = ELEMENT_TYPES[_LOOP_TYPES[inflow.source]]
         if node.type == "Loop":  # a Loop may change carried shapes between iterations
             shape = None
         expected, actual = show(input.shape), show(shape)
@@ -343,12 +361,12 @@ def _misfits(graph: OnnxGraph, at: int) -> Iterator[str]:
             expected, actual = str(input.element_type.onnx_name), str(type.onnx_name)
         elif agree(shape, input.shape):
             continue
-        yield f"input {place} of the body ({input.names[-1]!r}) is {expected}, what flows in is {actual}"
+        yield f"input {place} of the body ({input.names[-1]!r}) is declared {expected}, but receives {actual}"
 
 
 @cache
 def _versions() -> Mapping[tuple[str, str], int]:
-    """Return the first version of every operator, by domain and type."""
+    """Return the first version of every operator, by (domain, type)."""
     versions: dict[tuple[str, str], int] = {}
     for schema in onnx.defs.get_all_schemas_with_history():
         key = schema.domain, schema.name

@@ -1,4 +1,7 @@
-"""Reads ONNX files into a Model. A local function gets one graph for each signature of its calls."""
+"""Reads ONNX files into a Model. A local function gets one graph for each signature of its calls.
+
+A signature consists of the inputs' element types, shapes and constant contents, and the attributes.
+"""
 
 import sys
 from collections import deque
@@ -33,23 +36,21 @@ from ir_scatter.formats.onnx.operators import misuses, suspects
 from ir_scatter.formats.onnx.tensors import Tensors
 
 INSTANCES = 1024
-"""Limit of signatures (types, shapes, constants) of a function that get graphs of their own; others share
-one graph.
-"""
+"""Limit of signatures of a function that get their own graph. The remaining calls share one graph."""
 
 _OF_SHAPES = frozenset({"Shape", "Size"})
-"""Operators whose output depends on the shape of the input only."""
+"""Operators whose output depends only on the shape of the input."""
 
-_COMPARED = 4096
-"""Limit of elements of constant inputs that are compared by contents, to tell calls of a function apart."""
+_MOST_COMPARED_ELEMENTS = 4096
+"""Limit of elements of constants that are compared by content in signatures; larger ones by identity."""
 
 _SHARED = "any signature"
 
 
 def read(path: str, data: bytes, options: ReadOptions) -> Model:
-    """Read an ONNX model; external data is read on the first access to a constant.
+    """Read an ONNX model. External data is read on the first access to a constant.
 
-    Shapes are inferred if a node has one of the types in the options.
+    Shapes are inferred only if the model has a node of a type in `options.types`.
 
     Raises:
         UnreadableModel: the data is not a protobuf message, or has no graph.
@@ -111,9 +112,9 @@ class _Instances:
         self._contents = _Contents()
 
     def functions(self, main: OnnxGraph) -> tuple[Function, ...]:
-        """Return every function of the model, with its graphs for the calls reachable from the main graph.
+        """Return every function, with the graphs for its calls that are reachable from the main graph.
 
-        A function without such a call has one graph of unknown signature.
+        A function without such a call has one graph with unknown inputs.
         """
         self._follow(None, main)
         for definition, graphs in self._graphs.items():
@@ -143,10 +144,7 @@ class _Instances:
                     pending.append((callee, instance))
 
     def _instance(self, definition: Definition, call: Node, graph: OnnxGraph) -> OnnxGraph:
-        """Return the graph for the signature of a call.
-
-        The signature consists of types, shapes, known contents of inputs, and attributes.
-        """
+        """Return the graph for the signature of a call."""
         graphs, arguments = self._graphs[definition], self._arguments(definition, call)
         bindings = definition.bindings(graph.index.nodes[call.handle], graph.shared.bindings)
         values = [
@@ -163,9 +161,9 @@ class _Instances:
         return graphs[signature]
 
     def _arguments(self, definition: Definition, call: Node) -> dict[str, Value | None]:
-        """Return the inputs of a call by the function's names for them; None for a missing one.
+        """Return the inputs of a call, by the function's names for them; None for a missing one.
 
-        Only inputs that depend on constants alone keep their producer, so that they can be computed.
+        Inputs that depend only on constants keep their producer, so that they can be computed.
         """
         arguments: dict[str, Value | None] = dict.fromkeys(definition.index.inputs)
         for name, port in zip(definition.index.inputs, call.inputs, strict=False):
@@ -188,9 +186,9 @@ class _Instances:
     def _graph(
         self, definition: Definition, bindings: Bindings, arguments: Mapping[str, Value | None] | None
     ) -> OnnxGraph:
-        """Return the graph of one use of a function.
+        """Return a graph of a function for some inputs and attributes.
 
-        Without arguments, that of its definition, without inferred types.
+        If `arguments` is None, it is the graph of the definition, without inferred types.
         """
         index, opsets, name = definition.index, definition.opsets, definition.name
         shared = replace(self._shared, opsets=opsets, bindings=bindings, is_function=True)
@@ -201,14 +199,17 @@ class _Instances:
 
 
 class _Contents:
-    """Gives values that depend on constants alone a number for their contents, without computing them."""
+    """Numbers the contents of values that depend only on constants, without computing them.
+
+    Equal numbers mean equal contents: the same operators were applied to the same constants.
+    """
 
     def __init__(self) -> None:
         self._of: dict[Value, int | None] = {}
         self._numbers: dict[Hashable, int] = {}
 
     def of(self, value: Value) -> int | None:
-        """Return a number that identifies the contents of a value, None if it depends on inputs."""
+        """Return a number that identifies the contents of a value; None if it depends on model inputs."""
         if value not in self._of:
             follow(value, self._of, self._sources, self._number, sys.maxsize)
         return self._of[value]
@@ -231,7 +232,7 @@ class _Contents:
 
 
 def _operator(value: Value) -> Node | None:
-    """Return the node that computes a value, if it is in the default domain and has no bodies; else None."""
+    """Return the node that computes a value; None for a constant, another domain, or a node with bodies."""
     node = value.producer if value.constant is None else None
     return None if node is None or node.domain or node.bodies else node
 
@@ -247,7 +248,7 @@ def _serialize(attributes: Bindings) -> Hashable:
 
 
 def _key(constant: Constant) -> Hashable:
-    array = constant.load() if prod(constant.shape) <= _COMPARED else None
+    array = constant.load() if prod(constant.shape) <= _MOST_COMPARED_ELEMENTS else None
     if array is None:
         return constant
     contents = repr(array.tolist()) if array.dtype == object else array.tobytes()
@@ -259,13 +260,13 @@ def _unknown(definition: Definition) -> dict[str, Value | None]:
 
 
 def _limits(path: str, instances: _Instances, inference: Inference) -> Iterator[FileDefect]:
-    """Yield a note for each limit that was reached: too many signatures, or too slow inference."""
+    """Yield a note for each limit that was reached: number of signatures, time of inference."""
     location = Location(path)
     if instances.shared_calls:
         count = len(instances.shared_calls)
         calls = "1 call of a function is" if count == 1 else f"{count} calls of functions are"
-        reason = f"a function is called with more than {INSTANCES} kinds of inputs and attributes"
-        yield FileDefect("not-looked-at", f"{calls} not looked at one by one: {reason}", location)
+        reason = f"a function is called with more than {INSTANCES} combinations of inputs and attributes"
+        yield FileDefect("not-looked-at", f"{calls} not checked individually: {reason}", location)
     if inference.cut_short:
         graphs = f"{inference.cut_short} of {inference.count} graphs and function calls"
         message = f"shapes in {graphs} are unknown: inferring them takes too long for a file of this size"

@@ -1,6 +1,6 @@
 """Converts tensors and attributes of an ONNX file to constants and Python values, and back.
 
-The bytes of a tensor are in the model, or in a file beside it, which is mapped on first access.
+The bytes of a tensor are in the model or in an external file, which is mapped on first access.
 """
 
 import os
@@ -30,7 +30,7 @@ _FIELDS = {
     "f32": "float_data", "complex64": "float_data", "f64": "double_data", "complex128": "double_data",
     "i64": "int64_data", "u32": "uint64_data", "u64": "uint64_data", "string": "string_data",
 }  # fmt: skip
-"""The field that holds the elements of a tensor without raw data, by type; int32_data for other types."""
+"""The field with the elements of a tensor without raw data, by element type; int32_data for other types."""
 
 
 class Tensors:
@@ -38,7 +38,7 @@ class Tensors:
 
     def __init__(self, path: str, *, has_folder: bool) -> None:
         self._location = Location(path)
-        # folder of the model as named by the path, and of the file after resolving links
+        # folder of the given path, and folder of the file after resolving links
         self._folders: list[str] = []
         if has_folder:
             folder = os.path.realpath(os.path.dirname(os.path.abspath(path)))
@@ -48,7 +48,7 @@ class Tensors:
         self._external: list[TensorProto] | None = None
 
     def constant(self, tensor: TensorProto, name: str, declared: Node | Location) -> Constant | None:
-        """Return a tensor as a constant; None if one of its dimensions is negative."""
+        """Return a tensor as a constant; None if a dimension is negative."""
         shape, element_type = shape_of(tensor), from_onnx_number(tensor.data_type)
         if shape is None:
             return None
@@ -59,53 +59,53 @@ class Tensors:
     def sparse_constant(
         self, sparse: SparseTensorProto, name: str, declared: Node | Location
     ) -> Constant | None:
-        """Return a sparse tensor as a dense constant, None if a dimension is negative."""
+        """Return a sparse tensor as a dense constant; None if a dimension is negative."""
         shape, element_type = shape_of(sparse), from_onnx_number(sparse.values.data_type)
         if shape is None:
             return None
         return Constant(declared, element_type, shape, partial(self._load_sparse, sparse, shape), name)
 
     def sparse_problems(self, sparse: SparseTensorProto, label: str) -> Iterator[tuple[str, str]]:
-        """Yield the problems of a sparse tensor, like `problems`.
+        """Yield (kind of defect, sentence) for each problem of a sparse tensor.
 
-        Values must be a list. Indices must be i64, one for each value: a flat position, or a row with one
-        coordinate for each dimension. They must be ascending, without duplicates.
+        Values must have rank 1. Indices must be i64, one for each value: a flat position, or a row with one
+        coordinate for each dimension. They must be ascending and unique.
         """
         if shape_of(sparse) is None:
-            yield "bad-number", f"the dimensions of {label} are {[*sparse.dims]}, expected none below 0"
+            yield "bad-number", f"the dimensions of {label} are {[*sparse.dims]}, expected numbers >= 0"
         problems = [*self.problems(sparse.values, f"the values of {label}")]
         if sparse.HasField("indices"):
             problems += self.problems(sparse.indices, f"the indices of {label}")
         yield from problems
         if not problems and shape_of(sparse) is not None:
             yield from (
-                ("constant-size", f"{problem} of {label}{rest}") for problem, rest in _misfits(sparse)
+                ("constant-size", f"{problem} of {label}{rest}") for problem, rest in _malformed_parts(sparse)
             )
-            if not [*_misfits(sparse)]:
+            if not [*_malformed_parts(sparse)]:
                 places = self._places(sparse)
-                wrong = None if places is None else _wrong_place(places, tuple(sparse.dims))
+                wrong = None if places is None else _first_wrong_index(places, tuple(sparse.dims))
                 if wrong is not None:
                     yield "bad-number", f"{label} has {wrong}"
 
     def _places(self, sparse: SparseTensorProto) -> "Array | None":
-        """Return the indices of a sparse tensor as rows of coordinates; None if they cannot be read."""
+        """Return the indices of a sparse tensor as [values, rank]; None if they cannot be read."""
         import numpy
 
         if not sparse.HasField("indices"):
             return numpy.empty((0, 1), numpy.int64)
         shape = shape_of(sparse.indices)
         array = None if shape is None else self._load(sparse.indices, _I64, shape)
-        return array if array is None or array.ndim == _ROWS else array.reshape(-1, 1)
+        return array if array is None or array.ndim == _COORDINATES else array.reshape(-1, 1)
 
     def _load_sparse(self, sparse: SparseTensorProto, shape: tuple[int, ...]) -> "Array | None":
         """Return the dense array; None if the tensor cannot be read, is malformed, or would be too large."""
         import numpy
 
         element_type, listed = from_onnx_number(sparse.values.data_type), shape_of(sparse.values)
-        if listed is None or prod(shape) > _MOST_DENSE or [*_misfits(sparse)]:
+        if listed is None or prod(shape) > _MOST_DENSE or [*_malformed_parts(sparse)]:
             return None
         values, places = self._load(sparse.values, element_type, listed), self._places(sparse)
-        if values is None or places is None or _wrong_place(places, shape) is not None:
+        if values is None or places is None or _first_wrong_index(places, shape) is not None:
             return None
         default = "" if values.dtype == object else 0
         flat = numpy.full(prod(shape), default, values.dtype)
@@ -118,9 +118,9 @@ class Tensors:
             return None  # NumPy arrays cannot have that many dimensions
 
     def problems(self, tensor: TensorProto, label: str) -> Iterator[tuple[str, str]]:
-        """Yield the problems of a tensor: the kind of a defect and its sentence.
+        """Yield (kind of defect, sentence) for each problem of a tensor.
 
-        A missing or truncated file is reported once for all its tensors, by `defects`.
+        A missing or truncated external file is reported once for all its tensors, by `defects`.
         """
         element_type, shape = from_onnx_number(tensor.data_type), shape_of(tensor)
         if element_type is None:
@@ -128,12 +128,12 @@ class Tensors:
             yield "bad-number", f"{message}, expected one that ONNX defines"
         if shape is None:
             dims = ", ".join(map(str, tensor.dims))
-            yield "bad-number", f"the dimensions of {label} are [{dims}], expected none below 0"
+            yield "bad-number", f"the dimensions of {label} are [{dims}], expected numbers >= 0"
         if element_type is None or shape is None:
             return
         size = element_type.byte_size(prod(shape))
         if not is_external(tensor):
-            wrong = _wrong_size(tensor, element_type, prod(shape))
+            wrong = _size_mismatch(tensor, element_type, prod(shape))
             if wrong is not None:
                 dims = ", ".join(map(str, tensor.dims))
                 message = f"{label} has {wrong[0]}, its type {element_type.name} and shape [{dims}] need"
@@ -154,7 +154,7 @@ class Tensors:
                 yield error.defect, error.message
 
     def defects(self) -> Iterator[FileDefect]:
-        """Yield the defects of files with external data; raise UnreadableModel if a file has changed."""
+        """Yield the defects of external files; raises UnreadableModel if a file has changed."""
         for file in self._files.values():
             if isinstance(file, Weights):
                 file.demand_unchanged()
@@ -163,7 +163,7 @@ class Tensors:
                 file = self._file(location)
             except UnreadableModel as error:
                 effect = f"the values of {counted(len(uses), 'tensor')} are unknown; the first is {uses[0]}"
-                is_refused = bool(self._folders)  # of a stream, nobody knows whether the file exists
+                is_refused = bool(self._folders)  # whether the file exists is unknown for a stream
                 message = f"{error.message}: {effect}"
                 yield FileDefect(error.defect, message, self._location, is_refused=is_refused)
             else:
@@ -172,11 +172,11 @@ class Tensors:
                 yield FileDefect("weights-truncated", message, self._location)
 
     def files_beside(self, model: ModelProto) -> list[FileBeside]:
-        """Return every file with external data of a model, in the order of first use.
+        """Return the external files of a model, in the order of first use.
 
         Raises:
             UnreadableModel: a file is outside of the model's folder, a tensor has no location, or two files
-                would have one name beside a copy of the model.
+                would have the same name in a copy of the model.
         """
         files: dict[str, FileBeside] = {}
         by_name: dict[str, FileBeside] = {}
@@ -217,7 +217,7 @@ class Tensors:
                 return None  # `defects` reports the missing file
             view = None if is_short else file.view(offset, size)
             return None if view is None else decode(view, element_type, shape)
-        if _wrong_size(tensor, element_type, prod(shape)) is not None:
+        if _size_mismatch(tensor, element_type, prod(shape)) is not None:
             return None
         try:
             array = numpy_helper.to_array(tensor)
@@ -228,7 +228,7 @@ class Tensors:
         return array if array.shape == shape else None
 
     def _span(self, tensor: TensorProto) -> tuple[str, int, int | None]:
-        """Return location, offset and length (None if not stored) of the external data of a tensor."""
+        """Return (location, offset, length) of a tensor's external data; the length is None if not stored."""
         entries = {text(entry.key): text(entry.value) for entry in tensor.external_data}
         for key in ("offset", "length"):
             written = entries.get(key, "0")
@@ -239,7 +239,7 @@ class Tensors:
         return entries.get("location", ""), int(entries.get("offset", "0")), length
 
     def _file(self, location: str) -> Weights:
-        """Return the weight file of a location, opened once; raise UnreadableModel if that fails."""
+        """Return the external file at a location, opened once; raises UnreadableModel if that fails."""
         if location not in self._files:
             try:
                 self._files[location] = self._open(location)
@@ -280,16 +280,18 @@ class Tensors:
 
 
 _I64 = from_onnx_number(TensorProto.INT64)
-_ROWS = 2
+_COORDINATES = 2
+"""Rank of indices that contain a row of coordinates for each value; flat positions have rank 1."""
+
 _MOST_DENSE = 1 << 27
 """Limit of elements of a sparse tensor that is converted to a dense one: 1 GB of i64."""
 
 
-def _misfits(sparse: SparseTensorProto) -> Iterator[tuple[str, str]]:
-    """Yield the faulty parts of a sparse tensor: (part, rest of a sentence about it)."""
+def _malformed_parts(sparse: SparseTensorProto) -> Iterator[tuple[str, str]]:
+    """Yield (faulty part, rest of a sentence about it) for each malformed part of a sparse tensor."""
     values, rank = [*sparse.values.dims], len(sparse.dims)
     if len(values) != 1:
-        yield "the values", f" have shape {values}, expected a list"
+        yield "the values", f" have shape {values}, expected rank 1"
         return
     if not sparse.HasField("indices") and not values[0]:
         return
@@ -304,11 +306,8 @@ def _misfits(sparse: SparseTensorProto) -> Iterator[tuple[str, str]]:
         yield "the indices", f" have shape {indices}, expected {' or '.join(map(str, shapes))}"
 
 
-def _wrong_place(places: "Array", shape: tuple[int, ...]) -> str | None:
-    """Return a text about the first index of a sparse tensor that is out of range or order.
-
-    None without one.
-    """
+def _first_wrong_index(places: "Array", shape: tuple[int, ...]) -> str | None:
+    """Return a text about the first index that is out of range or not ascending; None without one."""
     import numpy
 
     is_flat = places.shape[1] == 1
@@ -344,10 +343,10 @@ def _external_in(message: Message) -> list[TensorProto]:
 
 
 def parse_tensor(data: bytes) -> "tuple[str, Array]":
-    """Return the name and the elements of a serialized tensor.
+    """Return the name and the array of a serialized tensor.
 
     Raises:
-        ValueError: the bytes are no tensor, or its data is missing or outside of the bytes.
+        ValueError: the bytes are not a tensor, or its data is missing or external.
     """
     tensor = TensorProto()
     try:
@@ -371,24 +370,23 @@ def is_external(tensor: TensorProto) -> bool:
 
 
 def shape_of(tensor: TensorProto | SparseTensorProto) -> tuple[int, ...] | None:
-    """Return the dimensions of a tensor, None if one is negative."""
+    """Return the shape of a tensor; None if a dimension is negative."""
     dims = tuple(tensor.dims)
     return None if dims and min(dims) < 0 else dims
 
 
 def held_type(tensor: TensorProto) -> tuple[ElementType, tuple[int, ...]] | None:
-    """Return the type and the shape of a tensor whose data is complete in the model, None for any other."""
+    """Return (element type, shape) of a tensor whose data is complete in the model; None for any other."""
     shape, element_type = shape_of(tensor), from_onnx_number(tensor.data_type)
     if shape is None or element_type is None or is_external(tensor):
         return None
-    return (element_type, shape) if _wrong_size(tensor, element_type, prod(shape)) is None else None
+    return (element_type, shape) if _size_mismatch(tensor, element_type, prod(shape)) is None else None
 
 
 def attribute_value(attribute: AttributeProto, node: Node, tensors: Tensors) -> Any:
     """Return an attribute as a Python value: int, float, str, a list of these, or constants for tensors.
 
-    The Python type tells the attribute's type. An attribute of any other type is returned as its protobuf
-    message.
+    An attribute of any other type is returned as its protobuf message.
     """
     field = FIELDS.get(kind_of(attribute))
     match field:
@@ -408,10 +406,10 @@ def attribute_value(attribute: AttributeProto, node: Node, tensors: Tensors) -> 
 
 
 def make_tensor(array: "Array", element_type: ElementType | None = None) -> TensorProto:
-    """Return a tensor with raw data, little-endian.
+    """Return a tensor with little-endian raw data.
 
     Raises:
-        TypeError: the array does not have the element type, or a type that ONNX lacks.
+        TypeError: the array does not have the element type, or ONNX lacks the type.
     """
     try:
         tensor = numpy_helper.from_array(array.astype(array.dtype.newbyteorder("="), copy=False))
@@ -426,7 +424,7 @@ def make_attribute(name: str, value: Any) -> AttributeProto:
     """Return an attribute of the type of a Python value; an empty list becomes a list of integers.
 
     Raises:
-        TypeError: no type of attribute holds such a value.
+        TypeError: no attribute type holds such a value.
     """
     if type(value).__name__ == "ndarray":
         return helper.make_attribute(name, make_tensor(value))
@@ -439,8 +437,8 @@ def make_attribute(name: str, value: Any) -> AttributeProto:
         raise TypeError(f"attribute {name!r} is {actual}, {expected}") from error
 
 
-def _wrong_size(tensor: TensorProto, element_type: ElementType, count: int) -> tuple[str, str] | None:
-    """Return (actual, needed) size of a tensor's data in the model as texts; None if they are equal."""
+def _size_mismatch(tensor: TensorProto, element_type: ElementType, count: int) -> tuple[str, str] | None:
+    """Return (actual, needed) size of a tensor's data in the model, as texts; None if they are equal."""
     if tensor.HasField("raw_data") and element_type.kind != "string":
         size, needed, unit = len(tensor.raw_data), element_type.byte_size(count), "bytes"
     else:
@@ -454,5 +452,5 @@ def _wrong_size(tensor: TensorProto, element_type: ElementType, count: int) -> t
 
 
 def _show_count(number: int) -> str:
-    """Format a number of bytes; the product of hostile dimensions may have thousands of digits."""
+    """Format a number of bytes. The product of hostile dimensions may have thousands of digits."""
     return str(number) if number < 2**64 else "more than 2**64"

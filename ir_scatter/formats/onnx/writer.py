@@ -1,4 +1,4 @@
-"""Writes patches to ONNX files: a copy of the model in which single nodes are replaced."""
+"""Writes an ONNX model with patches: a copy of the message in which single nodes are replaced."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -42,18 +42,18 @@ from ir_scatter.formats.onnx.reader import INSTANCES
 from ir_scatter.formats.onnx.tensors import make_attribute, make_tensor
 
 LARGEST = 2**31 - 1
-"""Largest number of bytes of a protobuf file."""
+"""Limit of bytes of a protobuf file."""
 
 
 def write_onnx(model: Model, patches: Sequence[Patch], move: OpsetMove | None = None) -> bytes:
     """Replace nodes in a copy of a model, and change its opset.
 
     A node of a function is replaced in the definition, for all calls. There is at most one patch for each
-    node. The IR version stays: no checker and no runtime ties it to the opset.
+    node. The IR version stays: no checker and no runtime connects it with the opset.
 
     Raises:
         NotEditable: a replaced node has different attributes in different calls of its function, or the
-            result would be larger than a protobuf file can be.
+            result would be too large for a protobuf file.
     """
     copy = ModelProto()
     copy.CopyFrom(model.source)
@@ -66,7 +66,7 @@ def write_onnx(model: Model, patches: Sequence[Patch], move: OpsetMove | None = 
         by_graph[index][position] = new
     places, template = list(_places(model, copy)), cache(_template)
     doubtful = doubtful_shapes(model, patches)
-    if any(map(_is_hiding, patches)):
+    if any(map(_hides_rank, patches)):
         _keep_ranks(model, places)
     for place in reversed(places):  # bodies before the nodes that contain them
         _replace(place, by_graph.pop(place.index, {}), template)
@@ -84,8 +84,8 @@ def write_onnx(model: Model, patches: Sequence[Patch], move: OpsetMove | None = 
         data = b""
     if not 0 < len(data) <= LARGEST:
         raise NotEditable(
-            f"{model.path}: with the new nodes the model takes more than 2 GiB, the most that a protobuf "
-            "file can have, expected large tensors as external data"
+            f"{model.path}: the new model would exceed 2 GiB, the limit of a protobuf file, expected large "
+            "tensors as external data"
         )
     return data
 
@@ -97,7 +97,7 @@ def _onnx(graph: object) -> OnnxGraph:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Place:
-    """A graph while it is edited: index, message, names in use, and graphs of the function's calls."""
+    """A graph during editing. `uses` are the graphs of its function, one for each signature of calls."""
 
     index: GraphIndex
     graph: GraphProto | FunctionProto
@@ -106,10 +106,10 @@ class _Place:
 
 
 def _places(model: Model, copy: ModelProto) -> Iterator[_Place]:
-    """Yield every graph of a model in the order of the file: main graph, functions, each before its bodies.
+    """Yield every graph of a model in file order: main graph, then functions, each before its bodies.
 
-    A graph and its bodies share one set of names, since a value of a body must not have the name of an outer
-    value. Values and nodes share it as well, since a new node has the name of its output.
+    A graph and its bodies share one set of names, because a value of a body must not have the name of an
+    outer value. Nodes share it too, because a new node has the name of its output.
     """
     index = _onnx(model.graph).index
     parts = [part for info in copy.training_info for part in (info.initialization, info.algorithm)]
@@ -133,7 +133,7 @@ def _with_bodies(place: _Place) -> Iterator[_Place]:
 
 
 def _names_of(graphs: Iterable[GraphIndex]) -> set[str]:
-    """Return all names in graphs, including references to outer values, and names with a stored type only."""
+    """Return all names in graphs, including references to outer values and names in value_info."""
     names = set[str]()
     for index in [inner for graph in graphs for inner in graph.all_graphs()]:
         names.update(index.producers, index.inputs, index.outputs, index.initializers)
@@ -145,7 +145,7 @@ def _names_of(graphs: Iterable[GraphIndex]) -> set[str]:
 
 
 def _template(new: NewNode | NewConstant) -> NodeProto:
-    """Return the message of a new node, without names."""
+    """Return the message of a new node without names."""
     if isinstance(new, NewConstant):
         proto, tensor = NodeProto(op_type="Constant"), make_tensor(new.array, new.element_type)
         proto.attribute.add(name="value", type=AttributeProto.TENSOR, t=tensor)
@@ -160,7 +160,7 @@ def _replace(
     changes: Mapping[int, Patch | NewNodes],
     template: Callable[[NewNode | NewConstant], NodeProto],
 ) -> None:
-    """Replace nodes of one graph. If nodes are added, the list is rebuilt, since inserting is quadratic."""
+    """Replace nodes of one graph. If nodes are added, the list is rebuilt: repeated insertion is slow."""
     nodes, done, gone = list[NodeProto](), 0, set[str]()
     for position, change in sorted(changes.items()):
         nodes += place.graph.node[done:position]
@@ -193,7 +193,10 @@ def _with_free_names(new: NewNodes, used_names: set[str]) -> list[NodeProto]:
 def _nodes_for(
     place: _Place, patch: Patch, template: Callable[[NewNode | NewConstant], NodeProto]
 ) -> list[NodeProto]:
-    """Turn the replaced node into the last node of its fragment; return all new nodes, this one last."""
+    """Change the replaced node to the result node of its fragment.
+
+    Returns all nodes of the fragment in topological order; the result node comes last.
+    """
     proto, node, fragment = place.graph.node[patch.node.handle], patch.node, patch.fragment
     alias = proto.domain if proto.domain in DEFAULT_DOMAINS else ""  # the model may import only this spelling
     names: dict[int, str | bytes] = dict.fromkeys(map(id, fragment.given), "")
@@ -215,13 +218,13 @@ def _nodes_for(
         for value in new.inputs:
             if value is not None and id(value) not in names:
                 if not isinstance(value.constant, NewConstant):
-                    raise ValueError(f"{new.label} reads {value.name!r}, which no node before it computes")
+                    raise ValueError(f"{new.label} reads {value.name!r}, which no earlier node computes")
                 names[id(value)] = insert(value.constant, [])
         inputs = [names[id(value)] for value in new.inputs]
         if new is not fragment.result:
             names[id(new.output)] = insert(new, inputs)
     _connect(proto, inputs)
-    _edit(proto, place, node, fragment.result, template(fragment.result), is_alone=not nodes)
+    _become_result(proto, place, node, fragment.result, template(fragment.result), is_alone=not nodes)
     return [*nodes, proto]
 
 
@@ -238,10 +241,10 @@ def _connect(proto: NodeProto, names: list[str | bytes]) -> None:
             proto.MergeFromString(BytesValue(value=name).SerializeToString())
 
 
-def _edit(
+def _become_result(
     proto: NodeProto, place: _Place, node: Node, result: NewNode, new: NodeProto, *, is_alone: bool
 ) -> None:
-    """Turn the replaced node into the one that computes the result; fields that need no change stay."""
+    """Change the replaced node to the result node of its fragment; fields that need no change stay."""
     proto.op_type = new.op_type
     if normal_domain(proto.domain) != new.domain:
         proto.domain = new.domain
@@ -254,7 +257,7 @@ def _edit(
         if attribute == written:
             is_kept = True
         elif attribute.ref_attr_name:
-            is_kept = _is_kept(attribute, node, place.uses, result, written, is_alone=is_alone)
+            is_kept = _keeps_reference(attribute, node, place.uses, result, written, is_alone=is_alone)
         else:
             is_kept = written is not None and _content(attribute) == _content(written)
         if is_kept:
@@ -273,7 +276,7 @@ def _edit(
 # Attributes from calls of a function
 
 
-def _is_kept(
+def _keeps_reference(
     reference: AttributeProto,
     node: Node,
     uses: Sequence[OnnxGraph],
@@ -282,13 +285,14 @@ def _is_kept(
     *,
     is_alone: bool,
 ) -> bool:
-    """Return whether an attribute that refers to the function's call (`axis = @dim`) can stay as it is.
+    """Return whether an attribute that refers to an attribute of the call (`axis = @dim`) can stay.
 
-    The replacement is made for one value, that in the graph of `node`. `uses` are the graphs of the function,
-    `written` is the result's attribute of that name; `is_alone` means that the replacement is a single node.
+    `uses` are the graphs of the function, `written` the attribute that the new node should have. `is_alone`
+    means that the replacement is a single node. Example: in the graph of `node` dim is 1, and the new node
+    has axis = 1. The reference stays if the node is alone; otherwise every call must have dim = 1.
 
-    Example: a node with `axis = @dim` where this call has dim = 1 is replaced by a node with axis = 1. The
-    reference stays if that node is alone; otherwise every call of the function must have dim = 1.
+    Raises:
+        NotEditable: calls have different values, but the new node has only one.
     """
     name, source = text(reference.name), reference.ref_attr_name
     bound_value = _onnx(node.graph).shared.bindings.get(source)
@@ -300,15 +304,15 @@ def _is_kept(
     content = _content(bound_value)
     if len(uses) > INSTANCES or any(_content(use.shared.bindings.get(source)) != content for use in uses):
         raise NotEditable(
-            f"{node.scope}: {name!r} is what each call of the function gives as {text(source)!r}, "
-            f"expected the same value in all calls, as {result.type} is written for one value",
+            f"{node.scope}: {name!r} refers to {text(source)!r}, which may differ between calls of the "
+            f"function, expected the same value in all calls, as the new {result.type} can have only one",
             [node],
         )
     return is_equal and bound_value is not None and written is not None
 
 
 def _content(attribute: AttributeProto | None) -> bytes | None:
-    """Return the value of an attribute as bytes, for comparison, without its name and unknown fields."""
+    """Return the value of an attribute as comparable bytes, without its name and unknown fields."""
     if attribute is None:
         return None
     copy = AttributeProto()
@@ -332,11 +336,11 @@ _OF_SHAPES = frozenset({"Shape", "Size"})
 
 
 def doubtful_shapes(model: Model, patches: Sequence[Patch]) -> dict[GraphIndex, dict[str, Shape]]:
-    """Return the proven shapes of values that new nodes read sizes of, if stored ones are doubtful.
+    """Return proven shapes of values whose stored sizes are doubtful and read by new nodes.
 
-    onnxruntime folds a stored size to a constant, whether it is true or not. The replaced nodes did not read
-    sizes, and were correct for any size; the new ones would compute with a wrong size. Declared shapes of
-    outputs are a promise to callers: they are trusted unless they are provably wrong.
+    onnxruntime folds a stored size to a constant, even if it is wrong. The replaced nodes did not read sizes
+    and were correct for any size; new nodes would compute with a wrong one. Declared shapes of outputs are
+    trusted, as a promise to callers, unless they are provably wrong.
     """
 
     @cache
@@ -383,7 +387,7 @@ def doubtful_shapes(model: Model, patches: Sequence[Patch]) -> dict[GraphIndex, 
 
 
 def _clear_unproven(graph: GraphProto | FunctionProto, proven: Mapping[str, Shape]) -> None:
-    """Remove sizes that are not proven from stored shapes."""
+    """Remove unproven sizes from stored shapes."""
     outputs = graph.output if isinstance(graph, GraphProto) else ()
     for info in (*graph.value_info, *outputs) if proven else ():
         message, shape = tensor_message(info.type), proven.get(info.name)
@@ -401,11 +405,11 @@ def _clear_unproven(graph: GraphProto | FunctionProto, proven: Mapping[str, Shap
 
 
 def _keep_ranks(model: Model, places: Iterable[_Place]) -> None:
-    """Declare the ranks of the outputs of a Scan's body, if replaced nodes may hide them.
+    """Declare the ranks of the outputs of Scan bodies, if new nodes may hide the ranks.
 
-    onnxruntime runs a Scan only if it knows these ranks. It infers that of a scatter node from its data, but
-    after a Reshape to a computed shape it may know nothing. A shape that the file stores stays. Sizes are
-    declared dynamic, since inferred ones may hold for certain inputs only.
+    onnxruntime needs these ranks to run a Scan. It infers the rank of a scatter node from its data, but not
+    that of a Reshape to a computed shape. Stored shapes stay. Sizes are declared dynamic, because inferred
+    ones may hold for certain inputs only.
     """
     values: dict[tuple[GraphIndex, str], list[Value | None]] = defaultdict(list)
     for node in model.walk(frozenset({"Scan"})):
@@ -425,8 +429,8 @@ def _keep_ranks(model: Model, places: Iterable[_Place]) -> None:
                     message.shape.dim.add()
 
 
-def _is_hiding(patch: Patch) -> bool:
-    """Return whether runtimes cannot infer the shape of the result from an input of the node."""
+def _hides_rank(patch: Patch) -> bool:
+    """Return whether runtimes cannot infer the shape of the result from an input of the replaced node."""
     result = patch.fragment.result
     data = result.inputs[0] if result.inputs else None
     is_given = data is not None and patch.fragment.number_given(data) is not None
@@ -437,10 +441,10 @@ def _is_hiding(patch: Patch) -> bool:
 # Texts for users
 
 _NAMED = 5
-"""Number of values that a remark lists."""
+"""Limit of values that a remark lists by name."""
 
 _SHORT = 16
-"""Limit of elements up to which a diff shows a new constant's values."""
+"""Limit of elements of a new constant whose values a diff shows."""
 
 
 def node_lines(patch: Patch) -> Iterator[str]:
@@ -484,18 +488,18 @@ def shape_lines(model: Model, patches: Sequence[Patch]) -> Iterator[str]:
 
 
 def remark_on_shapes(model: Model, patches: Sequence[Patch]) -> str:
-    """Return a sentence that lists values whose stored sizes are removed; "" without such values."""
+    """Return a sentence that lists the values whose stored sizes are removed; "" without such values."""
     names = [repr(text(name)) for shapes in doubtful_shapes(model, patches).values() for name in shapes]
     if not names:
         return ""
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     values = ", ".join(names[:_NAMED]) + more
-    which = f"sizes that the file stores for {values} become dynamic"
-    return f"{which}: they are not proven, and new nodes read them"
+    which = f"the stored sizes of {values} are made dynamic"
+    return f"{which}: they are not proven, and new nodes depend on them"
 
 
 IR_VERSION = 10
-"""The newest IR version of written models: every runtime of the last years reads it."""
+"""The highest IR version of written models: all current runtimes read it."""
 
 _FIRST_WITH_FUNCTIONS = 8
 """The first IR version of models with functions."""
@@ -505,7 +509,7 @@ _LOCAL = "local"
 
 
 def write_nodes(nodes: Sequence[OneNode]) -> bytes:
-    """Return an ONNX model with independent nodes of one opset.
+    """Return a new ONNX model of independent nodes with the same opset.
 
     Raises:
         TypeError: an array or an attribute has a type that ONNX lacks.
@@ -539,7 +543,7 @@ def write_nodes(nodes: Sequence[OneNode]) -> bytes:
 
 
 def _function_of(node: NodeProto, name: str, opset: OperatorSetIdProto) -> FunctionProto:
-    """Return a function of one node, whose inputs and output are those of the node."""
+    """Return a function that contains only this node, with the same inputs and output."""
     names = [name for name in dict.fromkeys(node.input) if name]
     return helper.make_function(_LOCAL, name, names, node.output, [node], [opset])
 

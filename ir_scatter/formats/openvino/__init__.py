@@ -1,4 +1,4 @@
-"""OpenVINO IR: read lazily through an index of its bytes, and written as edits of these bytes."""
+"""The OpenVINO IR format: lazy reading through an index of the bytes, and writing by text edits."""
 
 import codecs
 import re
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 _ONNX_TEXT = re.compile(rb"<\s*\w+\s*:")
-"""How the text of an ONNX model begins: `<ir_version: 8`; a tag of XML has no colon after white space."""
+"""Pattern of the first line of an ONNX model in text syntax: `<ir_version: 8`. No XML tag matches it."""
 
 
 class OpenVinoIr:
-    """The OpenVINO IR format: an `.xml`, with weights in the `.bin` beside it; see `base.Format`."""
+    """The OpenVINO IR format: an `.xml` file, with weights in the `.bin` beside it. See `base.Format`."""
 
     name = IR
     title = "OpenVINO IR"

@@ -1,4 +1,7 @@
-"""Finds defects in the structure of an IR: ids, ports, edges, cycles, constants and their bytes."""
+"""Finds defects in the structure of an IR, for `Model.find_defects`: ids, ports, edges, cycles, constants.
+
+A contradiction is a stored element type or shape that disagrees with another place of the file.
+"""
 
 import re
 import sys
@@ -25,69 +28,71 @@ from ir_scatter.formats.cycles import find_cycles
 from ir_scatter.formats.openvino.graph import BODIES, CONST, PARAMETER, RESULT, IrGraph, Port, byte_range
 from ir_scatter.formats.openvino.index import OPSET, Edge, edge_places
 from ir_scatter.formats.openvino.layers import PortText
-from ir_scatter.formats.openvino.operators import NOTHING, Look, OperatorChecks, difference
-from ir_scatter.formats.openvino.xml_text import XmlElement, decoded, shown
+from ir_scatter.formats.openvino.operators import NOTHING, CheckResult, OperatorChecks, difference
+from ir_scatter.formats.openvino.xml_text import XmlElement, decoded, show_text
 
 CONTRADICTION = "stored-contradiction"
 
 _Ports: TypeAlias = Mapping[bytes, tuple[ElementType | None, Shape]]
-"""Type and shape by the id of a port."""
+"""Element type and shape by port id."""
 
 _Problem: TypeAlias = tuple[str, str, XmlElement, str]
-"""The kind of a defect, its message, and the element and the attribute at fault."""
+"""The kind of a defect, its message, and the wrong element and attribute."""
 
 _MISMATCH, _DANGLING = "body-mismatch", "dangling-edge"
 _INTEGER = re.compile(r"\s*[+-]?[0-9]{1,19}\s*")
 _CUT = ("axis", "start", "end", "stride", "part_size")
 _NO_CONST = frozenset({b"const", b"constant"})
 _ALWAYS_READ = frozenset({"bad-number", "missing-attribute"})
-"""The kinds of defects for which OpenVINO refuses a file even in layers that it removes."""
+"""Kinds of defects for which OpenVINO refuses a file even in layers that it removes."""
 _ENDS = frozenset({CONST, PARAMETER, RESULT})
 _NODES_NAMED = 5
-"""Number of layers that a message lists by name."""
+"""Limit of layers that a message lists by name."""
 _REPORTED = 9
-"""Limit of contradictions of one kind that are reported one by one."""
+"""Limit of contradictions of one kind that are reported individually."""
 
 _WHOLE = Part(Side.NODE)
 _ID, _TYPE, _OPSET = (Part(Side.NODE, name=name) for name in ("id", "type", "opset"))
 _NAME_LIMIT = 200
-"""Largest number of characters of a name in a message."""
+"""Limit of characters of a name in a message."""
 
 
 class Checks:
-    """Finds defects of a file, and contradictions in it."""
+    """Finds the defects of a file, and the contradictions in it."""
 
     def __init__(self, net: IrGraph) -> None:
         self._net = net
         self._structures = [_Structure(graph) for graph in net.with_bodies()]
 
     def defects(self) -> Iterator[FileDefect]:
-        """Yield the defects of the file, body by body, and then those of constants."""
+        """Yield the defects of each graph, main graph first, then those of constants."""
         for structure in self._structures:
             yield from structure.defects()
         yield from _constants(self._net)
 
     def contradictions(self) -> Iterator[FileDefect]:
-        """Yield places that store different shapes or types; skipped if a runtime propagated the shapes."""
+        """Yield contradictions between stored types and shapes; none if a runtime propagated the shapes."""
         if not self._net.file.options.shapes:
             for structure in self._structures:
                 yield from structure.contradictions()
 
-    def feeding(self, is_all: bool) -> Iterator[Node]:
-        """Yield nodes to check for misuse: loops that slice, and nodes upstream of scatter nodes.
+    def suspects(self, is_all: bool) -> Iterator[Node]:
+        """Yield the layers upstream of scatter layers, and layers with port maps that slice.
 
-        With `is_all` all of the latter, otherwise only suspicious ones.
+        Without `is_all`, only those upstream layers that may be illegal uses of their operators.
         """
         for structure in self._structures:
             graph, every = structure.graph, structure.body.layers
-            keys = [*every] if is_all else [key for key, look in structure.looks if look.is_misused]
-            keys = [key for key in keys if key in graph.feeding and not graph.is_scatter(key)]
+            keys = (
+                [*every] if is_all else [key for key, result in structure.check_results if result.is_misused]
+            )
+            keys = [key for key in keys if key in graph.upstream_of_scatter and not graph.is_scatter(key)]
             keys += [key for key in structure.body.bodies if b"axis=" in graph.text_of(key)]
             yield from map(graph.node, dict.fromkeys(keys))
 
 
 class _Structure:
-    """Checks the ids, ports and edges of one body against each other."""
+    """Finds the defects of one graph: its ids, ports and edges."""
 
     def __init__(self, graph: IrGraph) -> None:
         self.graph = graph
@@ -100,7 +105,7 @@ class _Structure:
             repeated = key.partition(b"\0")[0]
             if repeated in first:
                 message = f"layer id {_text(repeated)} is used twice, expected once"
-                message = f"{message}: OpenVINO takes the last layer"
+                message = f"{message}: OpenVINO uses the last layer"
                 location, span = self.graph.node(first[repeated]).location, self._span(first[repeated], _ID)
                 related = (Related("the first layer with this id", location, span),)
                 help = f'write id="{self._free_id}", which no layer of this graph has'
@@ -109,7 +114,7 @@ class _Structure:
             first.setdefault(repeated, key)
         for key in self.body.layers:
             if not _is_number(key) and b"\0" not in key:
-                id = shown(self.graph.id_of(key))
+                id = show_text(self.graph.id_of(key))
                 help = f'write id="{self._free_id}" here and in the edges'
                 message = f"layer id is {id!r}, expected a number"
                 yield self._defect("bad-number", message, key, part=_ID, help=help)
@@ -120,7 +125,7 @@ class _Structure:
                     place = self.graph.places(key).attribute(element, attribute.encode())
                     yield replace(self._defect(kind, message, key), span=self.graph.span(key, place))
             elif lower in _NO_CONST and type != b"Const":
-                then = "OpenVINO crashes here" if type == b"Constant" else "there is no operator of that name"
+                then = "OpenVINO crashes here" if type == b"Constant" else "no operator has this name"
                 message = f"the type is {decoded(type)!r}, expected 'Const': {then}"
                 yield self._defect("unknown-type", message, key, part=_TYPE, help='write type="Const"')
             elif not type:
@@ -128,25 +133,32 @@ class _Structure:
                 defect = self._defect("unknown-type", message, key, part=_TYPE, help="write its type")
                 yield replace(defect, is_always_read="type" not in self.graph.element(key).attributes)
         for key in self.graph.keys_of(RESULT):
-            if len(self.graph.layer(key).inputs) != 1:
-                message, part = "the Result has not one input port", Part(Side.INPUT, 1)
+            count = len(self.graph.layer(key).inputs)
+            if count != 1:
+                message, part = (
+                    f"the Result has {counted(count, 'input port')}, expected one",
+                    Part(Side.INPUT, 1),
+                )
                 help = "give it one <port> in <input>, and an edge"
                 yield self._defect("unconnected-input", message, key, part=part, help=help)
         for key in self.body.unusual:
             layer, node = self.graph.layer(key), self.graph.node(key)
-            # a rule reports it for scatter layers
+            # for scatter layers, a rule reports it
             has_rule = self.graph.is_scatter(key) and not self.graph.is_dropped(node)
             for name, text in (("name", layer.name), ("version", "" if has_rule else layer.version)):
                 if text is None:
                     message = f"the layer has no {name}, expected one"
-                    example = "opset1" if name == "version" else shown(node.name)
+                    example = "opset1" if name == "version" else show_text(node.name)
                     help = f'write the {name} of the layer, such as {name}="{example}"'
                     yield self._defect("missing-attribute", message, key, help=help)
             version = "opset1" if layer.version is None else layer.version
             if self.graph.type_of(key) in _ENDS and not OPSET.fullmatch(version.encode()):
-                message, help = f"the version {shown(version)!r} is not an opset", 'write version="opset1"'
+                message, help = (
+                    f"the version {show_text(version)!r} is not an opset",
+                    'write version="opset1"',
+                )
                 yield self._defect("unknown-type", message, key, part=_OPSET, help=help)
-        if self._unequal is not None:
+        if self._differing_edges is not None:
             return
         for key in self.body.layers:
             yield from self._ports(key)
@@ -173,14 +185,14 @@ class _Structure:
         part: Part = _WHOLE,
         help: str = "",
     ) -> FileDefect:
-        """Return a defect of a layer, at `part`; by default at the input `port`, or at the whole layer."""
+        """Return a defect of a layer at `part`; by default at input `port`, else at the whole layer."""
         node = self.graph.node(key)
         part = part if port is None or part is not _WHOLE else Part(Side.INPUT, port)
         defect = FileDefect(kind, message, node.location, node, port, is_always_read=kind in _ALWAYS_READ)
         return replace(defect, span=self._span(key, part), help=help)
 
     def _span(self, key: bytes, part: Part) -> Span:
-        """Return the place of a part of a layer, not of its declaration elsewhere."""
+        """Return the place of a part of a layer, even if the layer declares the fact elsewhere."""
         return self.graph.span(key, self.graph.places(key).find(part))
 
     @cached_property
@@ -189,12 +201,11 @@ class _Structure:
         return max([int(id) for id in ids if _is_number(id)], default=-1) + 1
 
     @cached_property
-    def _alike(self) -> Mapping[bytes, list[bytes]]:
-        """Groups of layers with equal text from the type on, by that text.
+    def _equal_layers(self) -> Mapping[bytes, list[bytes]]:
+        """Groups of layers with equal text, which are checked once; by that text.
 
-        Without tensor names and constants' data.
-
-        An unusual layer forms a group of its own. Layers of one group are checked once.
+        The text begins with the type; tensor names and the `<data>` of constants are omitted. A layer of an
+        unusual form is a group of its own.
         """
         body, text = self.body, self.graph.file.text
         data, constants, alone = text.data, body.constants, {*body.bodies, *body.unusual}
@@ -211,18 +222,17 @@ class _Structure:
         return groups
 
     @cached_property
-    def _unequal(self) -> list[tuple[Edge | None, bytes]] | None:
-        """Edges whose two ports store different types or shapes, and Consts that differ from their port.
+    def _differing_edges(self) -> list[tuple[Edge | None, bytes]] | None:
+        """Edges between ports with different types or shapes, and Consts that differ from their port.
 
-        Entries are (edge, key of the consumer) or (None, key of the Const). None if ports may have other
-        defects; if all edges fit and come from earlier layers, they cannot. Groups of equal layers are
-        checked once.
+        Entries are (edge, key of the consumer) or (None, key of the Const). None if a port or an edge may
+        have another defect, which needs a slower check. Each group of equal layers is checked once.
         """
         body, graph, edges, constants = self.body, self.graph, self.body.edges, self.body.constants
         if body.bodies or body.repeated_layers or graph.file.text.has_asides:
             return None
         sides: dict[bytes, tuple[_Ports, _Ports]] = {}
-        for keys in self._alike.values():
+        for keys in self._equal_layers.values():
             layer, has_one_output = graph.layer(keys[0]), graph.type_of(keys[0]) in {CONST, PARAMETER}
             inputs, outputs = (  # a port without dimensions is a scalar, or has an unknown rank
                 {port.id: (port.element_type, port.shape or ()) for port in side}
@@ -251,22 +261,34 @@ class _Structure:
         return unequal if edges.keys() <= produced.keys() else None
 
     @cached_property
-    def looks(self) -> Sequence[tuple[bytes, Look]]:
-        """The checks of operators, by key; upstream of scatter nodes they use constants as well."""
-        looks, is_usual = dict[bytes, tuple[Look, bytes]](), self._unequal is not None
-        for form, keys in self._alike.items():
-            look = self._operators.look(keys[0])
-            if look is not NOTHING:
-                looks |= {key: (look, form if is_usual else key) for key in keys if b"\0" not in key}
-        near = self.graph.feeding if any(look.is_particular for look, _ in looks.values()) else ()
+    def check_results(self) -> Sequence[tuple[bytes, CheckResult]]:
+        """The results of operator checks, by key.
+
+        Layers upstream of scatter layers are checked with their constant inputs, others without.
+        """
+        results, is_usual = dict[bytes, tuple[CheckResult, bytes]](), self._differing_edges is not None
+        for form, keys in self._equal_layers.items():
+            result = self._operators.check(keys[0])
+            if result is not NOTHING:
+                results |= {key: (result, form if is_usual else key) for key in keys if b"\0" not in key}
+        near = (
+            self.graph.upstream_of_scatter
+            if any(result.needs_constants for result, _ in results.values())
+            else ()
+        )
         return [
-            (key, self._operators.look_closely(key, form) if look.is_particular and key in near else look)
-            for key, (look, form) in ((key, looks[key]) for key in self.body.layers if key in looks)
+            (
+                key,
+                self._operators.check_with_constants(key, form)
+                if result.needs_constants and key in near
+                else result,
+            )
+            for key, (result, form) in ((key, results[key]) for key in self.body.layers if key in results)
         ]
 
     def contradictions(self) -> Iterator[FileDefect]:
         """Yield ports whose stored type or shape contradicts a declaration, an operator or their source."""
-        graph, unequal = self.graph, self._unequal
+        graph, unequal = self.graph, self._differing_edges
         if unequal is None:
             edges = [edge for fed in self.body.edges.values() for edge in fed]
             declaring = graph.keys_of(PARAMETER) + graph.keys_of(CONST)
@@ -275,8 +297,8 @@ class _Structure:
             constants = [key for edge, key in unequal if edge is None]
             declaring = graph.keys_of(PARAMETER) + constants
         reported = set[bytes]()
-        stale = [(key, *output) for key, look in self.looks for output in look.stale]
-        yield from _few(self._stale(*output) for output in stale)
+        stale = [(key, *output) for key, result in self.check_results for output in result.stale]
+        yield from _limited(self._stale_output(*output) for output in stale)
         for key in declaring:
             for port in graph.layer(key).outputs[:1]:
                 element_type, shape, _ = graph.declared(key)
@@ -301,7 +323,7 @@ class _Structure:
             for origin, id, _, to_port in fed:
                 number = graph.output_ports(origin).get(id)
                 if graph.is_scatter(to) and (graph.is_scatter(origin) or graph.type_of(origin) in _ENDS):
-                    continue  # a rule reports it
+                    continue  # a rule reports this contradiction
                 is_reported = origin in reported or (origin, id) in stale_ports
                 if number is not None and to_port in consumers and not is_reported:
                     output = graph.layer(origin).outputs[number]
@@ -312,27 +334,31 @@ class _Structure:
                     contrast = difference(type, shape, consumer, Part(Side.INPUT, index))
                     if contrast:
                         unlike.setdefault(((origin, id), contrast[:2]), []).append((to, contrast[2]))
-        yield from _few(self._unlike(*value, *texts, ends) for (value, texts), ends in unlike.items())
+        yield from _limited(
+            self._differing_ports(*value, *texts, ends) for (value, texts), ends in unlike.items()
+        )
         yield from self._body_inputs()
 
-    def _stale(self, key: bytes, number: int, type: ElementType | None, shape: Shape) -> FileDefect:
+    def _stale_output(self, key: bytes, number: int, type: ElementType | None, shape: Shape) -> FileDefect:
         port = self.graph.layer(key).outputs[number]
         contrast = difference(type, shape, port, Part(Side.OUTPUT, number))
         assert contrast is not None
-        message = f"{self._name(key)} makes {contrast[0]} of its inputs, its output port {_text(port.id)}"
+        message = (
+            f"{self._name(key)} computes {contrast[0]} from its inputs, its output port {_text(port.id)}"
+        )
         return self._contradiction(key, f"{message} stores {contrast[1]}", contrast[2])
 
-    def _unlike(
+    def _differing_ports(
         self, origin: bytes, id: bytes, is_: str, stored: str, ends: list[tuple[bytes, Part]]
     ) -> FileDefect:
         message = f"output port {_text(id)} of {self._name(origin)} is {is_}"
-        message = f"{message}, the input of {self._name(ends[0][0])} that it feeds stores {stored}"
+        message = f"{message}, the connected input of {self._name(ends[0][0])} stores {stored}"
         part = ends[0][1]._replace(side=Side.OUTPUT, number=self.graph.output_ports(origin)[id])
         places = [(self.graph.node(key).location, self._span(key, end)) for key, end in ends[:_NODES_NAMED]]
         return self._contradiction(origin, message, part, places)
 
     def _body_inputs(self) -> Iterator[FileDefect]:
-        """Yield inputs of bodies whose declaration contradicts the value that flows in."""
+        """Yield body inputs whose declaration contradicts the incoming value."""
         for key in self.body.bodies:
             from ir_scatter.core.dataflow import inflows  # imported here, as only files with bodies need it
             from ir_scatter.formats.openvino.dataflow import IrWiring
@@ -343,7 +369,7 @@ class _Structure:
                 contrast = difference(value.element_type, shape, declared, _WHOLE) if value else None
                 if contrast:
                     message = f"{_printable(input.names[-1], _NAME_LIMIT)} declares {contrast[1]}"
-                    message = f"{message} in a body, what flows in is {contrast[0]}"
+                    message = f"{message} in a body, but receives {contrast[0]}"
                     places = [(node.location, self._span(key, _WHOLE))]
                     yield self._contradiction(key, message, _WHOLE, places)
 
@@ -359,12 +385,12 @@ class _Structure:
         return FileDefect(CONTRADICTION, message, node.location, node, None, related, span=span)
 
     def _ports(self, key: bytes) -> Iterator[FileDefect]:
-        """Yield the defects of the ports of a layer and of the edges into it."""
+        """Yield the defects of a layer's ports and of the edges that end there."""
         layer = self.graph.layer(key)
         sides = ((Side.INPUT, layer.inputs), (Side.OUTPUT, layer.outputs))
         for number, port in enumerate(layer.outputs):
             if not is_precision(port.precision):
-                written = f"precision of output port {_text(port.id)} is {shown(port.precision)!r}"
+                written = f"precision of output port {_text(port.id)} is {show_text(port.precision)!r}"
                 message = f"the {written}, expected a type such as 'FP32'"
                 part = Part(Side.OUTPUT, number, "type")
                 meant = meant_in_ir(port.precision)
@@ -374,10 +400,10 @@ class _Structure:
         for side, ports in sides:
             for number, port in enumerate(ports):
                 if not _is_number(port.id):
-                    message = f"port id is {shown(decoded(port.id))!r}, expected a number"
+                    message = f"port id is {show_text(decoded(port.id))!r}, expected a number"
                     yield self._defect("bad-number", message, key, part=Part(side, number, "id"))
                 for dim, text in port.bad_dims:
-                    written = f"a dimension of port {_text(port.id)} is {shown(text)!r}"
+                    written = f"a dimension of port {_text(port.id)} is {show_text(text)!r}"
                     message = f"{written}, expected a number >= -1"
                     yield self._defect("bad-number", message, key, part=Part(side, number, dim=dim))
         if self.graph.type_of(key) in {CONST, PARAMETER} and len({port.id for port in layer.outputs}) > 1:
@@ -402,7 +428,7 @@ class _Structure:
                 defect = self._defect("duplicate-edge", message, key, index)
                 yield replace(defect, span=self._edge_span(last_edges[port.id], is_last=True))
             elif not count:
-                ends = shown(self.graph.id_of(key)), shown(decoded(port.id))
+                ends = show_text(self.graph.id_of(key)), show_text(decoded(port.id))
                 written = 'to-layer="{}" to-port="{}"'.format(*ends)
                 help = f'add <edge from-layer="..." from-port="..." {written}/>'
                 message = f"no edge goes to {to}, expected one"
@@ -413,18 +439,18 @@ class _Structure:
             yield from self._edge(edge, indices, free)
 
     def _edge(self, edge: Edge, indices: Mapping[bytes, int], free: Sequence[bytes]) -> Iterator[FileDefect]:
-        """Yield the defects of the two ends of an edge; `free` are inputs without an edge."""
+        """Yield the defects of both ends of an edge. `free` are inputs of the consumer that have no edge."""
         origin, port, to, to_port = edge
         if to_port not in indices:
             message = f"an edge goes to port {_text(to_port)} of {self._name(to)}, which has no such input"
-            help = f'did you mean to-port="{shown(decoded(free[0]))}"?' if len(free) == 1 else ""
+            help = f'did you mean to-port="{show_text(decoded(free[0]))}"?' if len(free) == 1 else ""
             defect = self._edge_defect("unknown-port", message, edge)
             yield replace(defect, node=self.graph.node(to), help=help)
         outputs = self.graph.output_ports(origin)
         if port not in outputs:
             missing = f"port {_text(port)} of " if origin in self.body.layers else ""
             message = f"port {_text(to_port)} is fed by {missing}layer {_text(origin)}, which does not exist"
-            only = shown(decoded(next(iter(outputs)))) if len(outputs) == 1 else None
+            only = show_text(decoded(next(iter(outputs)))) if len(outputs) == 1 else None
             help = "" if only is None else f'did you mean from-port="{only}"?'
             defect = self._defect("unknown-value", message, to, indices.get(to_port), help=help)
             yield replace(defect, span=self._edge_span(edge))
@@ -435,32 +461,29 @@ class _Structure:
         return FileDefect(kind, message, location, span=span)
 
     def _edge_span(self, edge: Edge, *, is_last: bool = False) -> Span:
-        """Return the place of an edge in the file.
-
-        Among equal edges that of the first, or with `is_last` the last.
-        """
+        """Return the place of an edge: of duplicates the first, with `is_last` the last."""
         return self.graph.file.text.span(*self._edge_places[is_last][edge])
 
     @cached_property
     def _edge_places(self) -> tuple[dict[Edge, tuple[int, int]], dict[Edge, tuple[int, int]]]:
-        """The byte ranges of all edges, once with the first of duplicates, once with the last."""
+        """Byte ranges by edge, in two mappings: of the first and of the last among equal edges."""
         places = [*edge_places(self.graph.file.text.data, self.body)]
         first = {place.edge: (place.start, place.end) for place in reversed(places)}
         return first, {place.edge: (place.start, place.end) for place in places}
 
 
-def _few(defects: Iterable[FileDefect]) -> Iterator[FileDefect]:
-    """Yield the first defects of one kind, and a last one with the number of further ones."""
+def _limited(defects: Iterable[FileDefect]) -> Iterator[FileDefect]:
+    """Yield the first contradictions; the last one also says how many more there are."""
     iterator = iter(defects)
     yield from islice(iterator, _REPORTED)
     rest = [*iterator]
     if rest:
-        more = f"; {len(rest) - 1:,} more places contradict each other like this" if len(rest) > 1 else ""
+        more = f"; {len(rest) - 1:,} more contradictions of this kind" if len(rest) > 1 else ""
         yield replace(rest[0], message=rest[0].message + more)
 
 
 def _constants(net: IrGraph) -> Iterator[FileDefect]:
-    """Yield the defects of every Const and Parameter, including bodies, and at the end a missing `.bin`.
+    """Yield the defects of every Const and Parameter, including bodies; a missing `.bin` comes last.
 
     Raises:
         UnreadableModel: the `.bin` has changed since the model was read.
@@ -484,9 +507,9 @@ def _constants(net: IrGraph) -> Iterator[FileDefect]:
             count += sum(graph.declared(key)[2] is not None for key in graph.keys_of(CONST))
     if count:
         reason = f"{weights.path.name} cannot be read ({weights.error})" if weights else ""
-        reason = reason or "there is no .bin beside standard input"
+        reason = reason or "a model from standard input has no .bin"
         message = f"{reason}: the values of {counted(count, 'constant')} are unknown"
-        is_refused = weights is not None  # of a stream, nobody knows whether the weights exist
+        is_refused = weights is not None  # whether weights exist is unknown for a stream
         yield FileDefect("weights-missing", message, Location(net.file.text.path), is_refused=is_refused)
 
 
@@ -504,7 +527,7 @@ def _declaration(graph: IrGraph, key: bytes) -> Iterator[FileDefect]:
     place = byte_range(layer) if is_const else None
     if is_const and place is None:
         texts = [layer.attributes.get(name) for name in ("offset", "size")]
-        offset, size = (None if text is None else shown(text) for text in texts)
+        offset, size = (None if text is None else show_text(text) for text in texts)
         has_offset = byte_range(layer._replace(attributes={**layer.attributes, "size": "0"})) is not None
         wrong = "size" if has_offset else "offset"
         problems.append((wrong, f"offset and size are {offset!r} and {size!r}, expected numbers"))
@@ -530,7 +553,7 @@ def _declaration(graph: IrGraph, key: bytes) -> Iterator[FileDefect]:
 
 @lru_cache(1 << 10)
 def _needed_bytes(type: str, shape: str) -> int | None:
-    """Return the number of bytes of a constant; 0 if its type has no fixed size, None if it is invalid."""
+    """Return the number of bytes of a constant: 0 for strings, None if type or shape is invalid."""
     if any(_problems(type, shape, is_const=True)):
         return None
     element_type = from_element_type(type)
@@ -541,21 +564,24 @@ def _needed_bytes(type: str, shape: str) -> int | None:
 
 
 def _problems(type: str, shape: str | None, *, is_const: bool) -> Iterator[tuple[str, str]]:
-    """Yield each wrong attribute, and a sentence about it."""
+    """Yield (attribute, sentence) for each invalid attribute."""
     if shape is None and is_const:
         yield "shape", "<data> has no shape, expected one"
     elif shape is not None:
         try:
             parsed = parse_shape(shape)
         except ValueError as error:
-            yield "shape", f"shape is {shown(shape)!r}: {error}"
+            yield "shape", f"shape is {show_text(shape)!r}: {error}"
         else:
             if len(parsed or ()) > MAX_RANK:
                 yield "shape", f"shape has {len(parsed or ())} dimensions, expected at most {MAX_RANK}"
             elif is_const and (not is_static(parsed) or "[" in shape or shape.isspace()):
-                yield "shape", f"shape is {shown(shape)!r}, expected the dimensions of a constant as numbers"
+                yield (
+                    "shape",
+                    f"shape is {show_text(shape)!r}, expected the dimensions of a constant as numbers",
+                )
     if not is_element_type(type) or (is_const and from_element_type(type) is None):
-        yield "element_type", f"element_type is {shown(type)!r}, expected a type such as 'f32'"
+        yield "element_type", f"element_type is {show_text(type)!r}, expected a type such as 'f32'"
 
 
 def _is_number(id: bytes) -> bool:
@@ -567,7 +593,7 @@ def _text(id: bytes) -> str:
 
 
 def _printable(text: str, limit: int = 40) -> str:
-    text = shown(text, limit)
+    text = show_text(text, limit)
     return text if text and text.isprintable() else repr(text)
 
 
@@ -577,8 +603,8 @@ def _printable(text: str, limit: int = 40) -> str:
 def _port_maps(graph: IrGraph, key: bytes) -> Iterator[_Problem]:
     """Yield the defects of the port maps and back edges of a layer.
 
-    An If need not pass all its inputs to a body. OpenVINO sorts outputs by the numbers of their ports and
-    ignores the numbers themselves: there must only be enough outputs.
+    An If may leave inputs unmapped. OpenVINO sorts outputs by port number and ignores the numbers themselves,
+    so only the number of outputs must suffice.
     """
     type, layer, element = graph.type_of(key), graph.layer(key), graph.places(key).layer
     ports, targets = ({port.id for port in side} for side in (layer.inputs, layer.outputs))
@@ -622,7 +648,7 @@ def _ids(body: IrGraph, type: bytes) -> set[bytes]:
 
 
 def _is_negative(entry: XmlElement) -> bool:
-    """Return whether a port map entry has no port at the layer, such as that of the iteration number."""
+    """Return whether a port map entry has a negative port id, which stands for no port of the layer."""
     text = entry.get("external_port_id")
     return text.strip().startswith("-") and _INTEGER.fullmatch(text) is not None
 
@@ -632,13 +658,13 @@ def _dangling(
 ) -> Iterator[_Problem]:
     """Yield a problem if an entry refers to an id that does not exist.
 
-    It is a dangling edge if the entry may dangle and the id is a number, otherwise a mismatch of the body.
+    The kind is "dangling-edge" if `dangles` is set and the id is a number, else "body-mismatch".
     """
     id = entry.id(attribute)
     if id not in ids and not (attribute == "external_port_id" and _is_negative(entry)):
         kind = _DANGLING if dangles and id.isdigit() else _MISMATCH
         text = entry.attributes.get(attribute)
-        is_ = "is missing" if text is None else f"is {shown(text)!r}"
+        is_ = "is missing" if text is None else f"is {show_text(text)!r}"
         place = "a back edge" if entry.name == "edge" else f"an {entry.name} of a port map"
         expected = f"expected the id of {'an' if kind_of_id[0] in 'io' else 'a'} {kind_of_id}"
         yield kind, f"{attribute} of {place} {is_}, {expected}", entry, attribute
@@ -653,7 +679,7 @@ def _cut(entry: XmlElement) -> Iterator[_Problem]:
         if number is None or (least and (number == 0 if word == "part_size" else number < 0)):
             expected = f"a number {least}".strip()
             place = f"{word} of an {entry.name} of a port map"
-            yield _MISMATCH, f"{place} is {shown(text)!r}, expected {expected}", entry, word
+            yield _MISMATCH, f"{place} is {show_text(text)!r}, expected {expected}", entry, word
 
 
 def _unmapped(
@@ -662,5 +688,5 @@ def _unmapped(
     named = {entry.id("external_port_id") for entry in entries}
     for id in ids:
         if id not in named:
-            name = id.decode() if id.isdigit() else repr(shown(id.decode("utf-8", "replace")))
-            yield _MISMATCH, f"no {subject} names port {name}, expected one", at, ""
+            name = id.decode() if id.isdigit() else repr(show_text(id.decode("utf-8", "replace")))
+            yield _MISMATCH, f"no {subject} refers to port {name}, expected one", at, ""

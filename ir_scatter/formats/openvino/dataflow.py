@@ -1,4 +1,4 @@
-"""The dataflow of an IR: edges, port maps and back edges."""
+"""The dataflow of an IR, from edges, port maps and back edges."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -28,18 +28,18 @@ from ir_scatter.formats.openvino.layers import split_names
 from ir_scatter.formats.openvino.xml_text import XmlElement, decoded
 
 _SINK = "/sink_port_0"
-"""The suffix that OpenVINO's readers of other formats append to an output's name to name its Result."""
+"""The suffix of a Result's name that OpenVINO's frontends append to the name of the output."""
 
 _BRANCHES = {True: "then", False: "else"}
 _LEAST_INPUTS = {"if": 1, "loop": 2}
-"""Smallest number of inputs by layer type: the condition of an If; trip count and condition of a Loop."""
+"""Minimum number of inputs by layer type: the condition of an If; trip count and condition of a Loop."""
 
 _Entry = TypeVar("_Entry")
 _Numbers: TypeAlias = Mapping[bytes, int]
 
 
 class IrWiring(Dataflow):
-    """The dataflow of the main graph or a body; in an IR, bodies get outer values through port maps only."""
+    """The dataflow of the main graph or a body. Bodies in an IR receive outer values only by port maps."""
 
     def __init__(self, graph: Graph) -> None:
         assert isinstance(graph, IrGraph)
@@ -138,7 +138,10 @@ class IrWiring(Dataflow):
         return Repeat(body, *ends, trips, condition, goes_on)
 
     def _numbers(self, node: Node, name: str) -> "tuple[IrWiring, _Numbers, _Numbers, _Numbers, _Numbers]":
-        """Return a body, and four maps: its inputs and outputs by layer id, the node's by port id."""
+        """Return a body, and four maps from ids to positions.
+
+        They contain the body's inputs and outputs by layer id, and the node's by port id.
+        """
         graph = self._ir.graphs(node.handle).get(name)
         if graph is None:
             raise _misfit(node, f"<{name}> is missing")
@@ -160,7 +163,7 @@ class IrWiring(Dataflow):
         return GraphInput((layer, ports[0].id), tuple(unique), value.element_type, value.shape)
 
     def _assigned(self, layer: bytes) -> tuple[str, Key] | None:
-        """Return the name of the state that a layer writes, and the key of the value that it writes."""
+        """Return (name of the state, key of the value) of an Assign layer; None without a connected input."""
         source = next(iter(self._ir.body.producers(layer).values()), None)
         name = str(self._ir.node(layer).attributes.get("variable_id", ""))
         return None if source is None or source[1] not in self._ir.output_ports(source[0]) else (name, source)
@@ -190,7 +193,7 @@ def _slice(entry: XmlElement, node: Node) -> Slice | None:
     try:
         axis, start, end, stride, part = (int(entry.get(word, str(usual))) for word, usual in words.items())
     except ValueError:
-        raise _misfit(node, "an entry of the port map does not hold whole numbers") from None
+        raise _misfit(node, "an attribute of a port map entry is not an integer") from None
     return Slice(axis, start, end, stride, part)
 
 
@@ -198,7 +201,7 @@ def _look_up(numbers: Mapping[bytes, int], entry: XmlElement, attribute: str, no
     id = entry.id(attribute)
     if id not in numbers:
         name = decoded(id) or "''"
-        raise _misfit(node, f"the port map names {name}, which is not such a port or layer")
+        raise _misfit(node, f"the port map refers to {name}, which is not the expected kind of port or layer")
     return numbers[id]
 
 

@@ -1,4 +1,4 @@
-"""New elements of an IR as text (layers, ports, edges), and the bytes of new constants."""
+"""New elements of an IR as text (layers, ports, edges), and the bytes of new constants; for writers."""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -27,8 +27,8 @@ class Style(NamedTuple):
     """The formatting of an XML file, which new elements follow.
 
     Attributes:
-        lead: line break and indentation before a layer; empty if it does not begin a line.
-        step: additional indentation of its children; None if they are on the same line.
+        lead: line break and indentation before a layer; empty if a layer does not begin a line.
+        step: additional indentation of child elements; None if they are on the same line.
         quote: the quotation mark.
         closing: the text before `/>`.
     """
@@ -39,14 +39,14 @@ class Style(NamedTuple):
     closing: bytes
 
     def attribute(self, name: str, text: str) -> bytes:
-        return b" %b=%b%b%b" % (name.encode(), self.quote, escaped(text), self.quote)
+        return b" %b=%b%b%b" % (name.encode(), self.quote, escape(text), self.quote)
 
     def inner(self, lead: bytes) -> bytes:
-        """Return the whitespace before each child of an element, given the whitespace before the element."""
+        """Return the whitespace before each child of an element that follows the whitespace `lead`."""
         return b"" if not lead or self.step is None else lead + self.step
 
     def text(self, new: NewElement, lead: bytes) -> bytes:
-        """Return the text of an element without the whitespace before it, which is passed as `lead`."""
+        """Return the text of an element. `lead` is the whitespace before it, which is not included."""
         name = new.name.encode()
         tag = name + b"".join(self.attribute(*pair) for pair in new.attributes.items())
         if not new.inside:
@@ -59,7 +59,7 @@ class Style(NamedTuple):
 
 
 @lru_cache(1 << 8)
-def escaped(text: str) -> bytes:
+def escape(text: str) -> bytes:
     return text.translate(_ESCAPES).encode()
 
 
@@ -74,7 +74,7 @@ def new_layer(
     id: str, name: str, type: str, version: object, data: Mapping[str, str],
     inputs: Sequence[Value], output: Value | None, names: str = "",
 ) -> NewElement:  # fmt: skip
-    """Return a layer whose ports are numbered from 0."""
+    """Return a layer element. Its ports are numbered from 0, inputs first."""
     inside = [NewElement("data", data)] if data else []
     if inputs:
         inside.append(
@@ -91,14 +91,16 @@ def new_edge(origin: tuple[str, str], to: tuple[str, str]) -> NewElement:
 
 
 class NewBytes:
-    """The bytes to append to a `.bin` of `size` bytes; equal contents are stored once."""
+    """The bytes to append to a `.bin` of `size` bytes. Equal contents are stored once."""
 
     def __init__(self, size: int) -> None:
         self._size = size
         self._offsets: dict[bytes, int] = {}
 
     def layer(self, id: str, name: str, constant: NewConstant) -> NewElement:
-        """Return a Const layer and store its bytes; types below a byte are packed, an empty one gets a byte.
+        """Return a Const layer and store its bytes.
+
+        Element types below one byte are packed. An empty constant gets one byte.
 
         Raises:
             NotEditable: constants of this element type cannot be written.
@@ -110,7 +112,7 @@ class NewBytes:
         if type is None or target is None or (type.bits < 8 and type.bits not in (2, 4)):
             type_name = "unknown" if type is None else type.name
             raise NotEditable(
-                f"the new constant '{constant.label}' is of type {type_name}, which cannot be written"
+                f"the new constant '{constant.label}' has element type {type_name}, which cannot be written"
             )
         array = constant.array.astype(target.newbyteorder("<"))
         bytes = (array if type.bits >= 8 else pack(array.reshape(-1), type.bits)).tobytes() or b"\0"

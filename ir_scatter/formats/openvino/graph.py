@@ -1,4 +1,7 @@
-"""The graph of an IR: nodes and values are created from its index on first access."""
+"""The graph of an IR: nodes and values are created from its index on first access.
+
+The key of a layer identifies it within its body, see `index.Body`.
+"""
 
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,21 +23,21 @@ PARAMETER = b"parameter"
 RESULT = b"result"
 ASSIGN = b"assign"
 BODIES = {b"if": ("then_", "else_"), b"loop": ("",), b"tensoriterator": ("",)}
-"""The prefixes of the element names that belong to a body of a layer, by the layer's type."""
+"""Layer types with bodies, and the prefixes of their body and port map elements: "then_" in "then_body"."""
 
 _SINKS = frozenset({b"Result", b"Assign"})
-"""The types of layers from which OpenVINO walks upstream, with upper and lower case as here."""
+"""Types of layers that OpenVINO keeps together with all layers upstream; the case matters."""
 
 Port: TypeAlias = tuple[bytes, bytes]
-"""A value: the key of a layer, and the id of its output port."""
+"""An output port: the key of a layer, and the id of the port."""
 
 _Source: TypeAlias = tuple[ElementType, Shape, Callable[[], memoryview | None] | None]
-"""Type and shape of the value at an input, and a function that returns its bytes if it is a Const."""
+"""Element type and shape of the value at an input; for a Const also a function that returns its bytes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IrFile:
-    """The facts that all graphs of one file share; `weights` is None if the model came from a stream."""
+    """The data that all graphs of a file share. `weights` is None if the model came from a stream."""
 
     text: XmlText
     weights: Weights | None
@@ -42,11 +45,8 @@ class IrFile:
 
 
 @lru_cache(1 << 10)
-def _declared(type: bytes, shape: bytes | None) -> tuple[ElementType | None, Shape]:
-    """Return the type and shape in the `<data>` of a Const or Parameter.
-
-    None for an invalid type or shape.
-    """
+def _parse_declaration(type: bytes, shape: bytes | None) -> tuple[ElementType | None, Shape]:
+    """Return element type and shape from the `<data>` of a Const or Parameter; None if invalid."""
     try:
         parsed = None if shape is None else parse_shape(decoded(shape))
     except ValueError:
@@ -56,7 +56,7 @@ def _declared(type: bytes, shape: bytes | None) -> tuple[ElementType | None, Sha
 
 
 def byte_range(layer: LayerText) -> tuple[int, int] | None:
-    """Return offset and size of a Const, None if one of them is not a number."""
+    """Return (offset, size) of a Const; None if one of them is not a number."""
     offset, size = (layer.attributes.get(name, "").lstrip().removeprefix("+") for name in ("offset", "size"))
     if not all(text.isascii() and text.isdigit() and len(text) < 20 for text in (offset, size)):
         return None
@@ -64,10 +64,10 @@ def byte_range(layer: LayerText) -> tuple[int, int] | None:
 
 
 class IrGraph(Graph):
-    """The main graph of an IR, or a body; a node's handle is its layer's key in the index.
+    """The main graph of an IR, or a body. A node's handle is its layer's key in the index.
 
-    `output_ports` returns the numbers of a layer's output ports by id; the first port counts if ids are
-    equal. `value` returns the value of an output port, None if it does not exist.
+    `output_ports` maps the ids of a layer's output ports to their positions; among equal ids the first
+    counts. `value` returns the value of an output port, or None if the port does not exist.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class IrGraph(Graph):
                     yield from graph.walk(types)
 
     def with_bodies(self) -> "Iterator[IrGraph]":
-        """Yield this graph, then all graphs in it."""
+        """Yield this graph, then the graphs of all nested bodies."""
         pending = [self]
         while pending:
             graph = pending.pop()
@@ -110,7 +110,7 @@ class IrGraph(Graph):
     def is_dropped(self, node: Node) -> bool:
         """Return whether OpenVINO removes a layer because no Result or Assign depends on it.
 
-        A graph without Result and Assign loses no layer.
+        In a graph without Result and Assign all layers stay.
         """
         is_outer_dropped = self.owner is not None and self.owner.graph.is_dropped(self.owner)
         return is_outer_dropped or node.handle not in self._needed
@@ -131,14 +131,18 @@ class IrGraph(Graph):
         return needed
 
     @cached_property
-    def feeding(self) -> Collection[bytes]:
-        """The keys of layers that scatter layers depend on, including scatter layers upstream of others.
+    def upstream_of_scatter(self) -> Collection[bytes]:
+        """Keys of the layers upstream of scatter layers.
 
-        Layers with scatter layers in their bodies are included, and so is everything upstream of the results
-        of such a body: a loop feeds the results back, and a branch is refused as a whole.
+        A layer with a scatter layer in a body is included. In such a body, all layers upstream of a Result
+        are included too: a loop carries results to its next iteration, and a branch is refused as a whole.
         """
         keys, edges, pending = {*self._holders}, self.body.edges, [*self._holders, *self._scatter_keys]
-        if self.owner is not None and self.outer is not None and self.owner.handle in self.outer.feeding:
+        if (
+            self.owner is not None
+            and self.outer is not None
+            and self.owner.handle in self.outer.upstream_of_scatter
+        ):
             pending += self.keys_of(RESULT)
         while pending:
             for edge in edges.get(pending.pop(), ()):
@@ -148,8 +152,11 @@ class IrGraph(Graph):
         return keys & self.body.layers.keys()
 
     @cached_property
-    def varying(self) -> Collection[bytes]:
-        """The keys of layers without inputs that are not constants, and of all layers downstream."""
+    def nonconstant(self) -> Collection[bytes]:
+        """Keys of the layers whose values may differ between runs.
+
+        These are layers without inputs, except constants, and all layers downstream of them.
+        """
         consumers: dict[bytes, list[bytes]] = {}
         for to, fed in self.body.edges.items():
             for edge in fed:
@@ -170,7 +177,7 @@ class IrGraph(Graph):
 
     @cached_property
     def _holders(self) -> Sequence[bytes]:
-        """The layers with scatter layers in their bodies."""
+        """Keys of the layers with scatter layers in their bodies."""
         graphs = ((key, self.graphs(key).values()) for key in self.body.bodies)
         return [key for key, bodies in graphs if any(body._scatter_keys or body._holders for body in bodies)]
 
@@ -190,7 +197,7 @@ class IrGraph(Graph):
         return b"".join([*parts, data[start:end]])
 
     def element(self, key: bytes) -> XmlElement:
-        """Return a layer as an element, without its bodies."""
+        """Return a layer as a parsed element without its bodies."""
         return parse_elements(self.text_of(key)).children[0]
 
     def is_scatter(self, key: bytes) -> bool:
@@ -219,14 +226,15 @@ class IrGraph(Graph):
         )
 
     def outputs_of(self, node: Node) -> tuple[Value, ...]:
-        """Return the values that readers of the ports get as well, as consumers are found by identity.
+        """Return the values at the output ports, the same objects that consumers get.
 
-        The declared type and shape of a Const may differ from those at its port, which are returned here.
+        The value of a Const is an exception: here it has the type and shape of the port, for consumers those
+        of the declaration.
         """
         key, numbers = node.handle, self.output_ports(node.handle)
         is_const, outputs = self.type_of(key) == CONST, list[Value]()
         for number, port in enumerate(self.layer(key).outputs):
-            is_read = not is_const and numbers[port.id] == number  # else another port has the same id
+            is_read = not is_const and numbers[port.id] == number  # otherwise an earlier port has the same id
             value = self.value((key, port.id)) if is_read else None
             outputs.append(value or self._make_value(key, number, port))
         return tuple(outputs)
@@ -238,14 +246,11 @@ class IrGraph(Graph):
         return self.graphs(node.handle)
 
     def location_of(self, node: Node) -> Location:
-        """Return the place of the layer's start tag; cached, since many findings may share a long scope."""
+        """Return the place of the layer's start tag. Cached, since many diagnostics share a long scope."""
         return self._location(node.handle)
 
     def span_of(self, node: Node, part: Part) -> Span:
-        """Return the place of a part of a layer.
-
-        If it is missing, that of the element that should contain it.
-        """
+        """Return the place of a part of a layer; if it is missing, of the element that should contain it."""
         key = node.handle
         is_declaring = self.type_of(key) in {CONST, PARAMETER}
         return self.span(key, self.places(key).find(part, is_declaring=is_declaring))
@@ -261,18 +266,18 @@ class IrGraph(Graph):
         return self.file.text.span(begin + start, begin + last + 1)
 
     def keys_of(self, type: bytes) -> list[bytes]:
-        """Return the keys of all layers of a type, which must be in lower case."""
+        """Return the keys of all layers of a type, given in lower case."""
         return [key for key, (written, _, _) in self.body.layers.items() if written.lower() == type]
 
     def tensor_names(self, key: bytes) -> dict[bytes, list[str]]:
-        """Return the tensor names of a layer's output ports, by the id of the port."""
+        """Return the tensor names of a layer's outputs, by port id."""
         if b"names=" not in self.text_of(key):
             return {}
         ports = self.element(key).iterfind("output/port")
         return {port.id("id"): split_names(port.get("names")) for port in ports}
 
     def parameter_names(self, key: bytes) -> frozenset[str]:
-        """Return all names of a Parameter: the layer's, and those of its tensor."""
+        """Return the name of a Parameter and all names of its tensor."""
         return frozenset([self.node(key).name]).union(*self.tensor_names(key).values())
 
     def _find_value(self, producer: Port | None) -> Value | None:
@@ -291,15 +296,17 @@ class IrGraph(Graph):
         return {port.id: number for number, port in reversed([*enumerate(outputs)])}
 
     def declared(self, key: bytes) -> tuple[ElementType | None, Shape, tuple[int, int] | None]:
-        """Return type, shape and byte range that a Const or a Parameter declares."""
+        """Return (element type, shape, byte range) declared in the `<data>` of a Const or Parameter."""
         if key in self.body.constants:
             type, shape, offset, size = self.body.constants[key]
-            return *_declared(type, shape), (int(offset), int(size))
+            return *_parse_declaration(type, shape), (int(offset), int(size))
         layer = self.layer(key)
         written, text = layer.attributes.get("element_type", ""), layer.attributes.get("shape")
-        # OpenVINO reads it as a scalar
+        # OpenVINO reads a Parameter without a shape as a scalar
         text = "" if text is None and self.type_of(key) == PARAMETER else text
-        return *_declared(written.encode(), None if text is None else text.encode()), byte_range(layer)
+        return *_parse_declaration(written.encode(), None if text is None else text.encode()), byte_range(
+            layer
+        )
 
     def _make_value(self, key: bytes, index: int, port: PortText | None) -> Value:
         type, node = self.type_of(key), partial(self.node, key)
@@ -337,9 +344,9 @@ class IrGraph(Graph):
 
     @cached_property
     def _invariant_inputs(self) -> Mapping[bytes, Value | None]:
-        """The inputs of the owner that stay the same at every iteration, by the id of their Parameter.
+        """Loop inputs that are the same in every iteration, by the id of their Parameter in the body.
 
-        Such an input is not sliced along an axis, and no back edge replaces it.
+        These are inputs that are not sliced along an axis and have no back edge.
         """
         if self.owner is None or self.outer is None:
             return {}
@@ -355,7 +362,12 @@ class IrGraph(Graph):
         return values
 
     def key_of(self, node: Node, indices: int, spelled: Collection[int]) -> tuple[Hashable, list[int]] | None:
-        """Return a key that layers share if their ports, Consts and upstream layers have equal texts."""
+        """Return (key, index values) of a scatter layer; None if this quick test cannot decide.
+
+        Layers with equal keys differ only in names and index values. The key consists of attributes, ports,
+        and element types and shapes of the inputs. `indices` is the number of the indices input; constants at
+        the inputs `spelled` are part of the key with their elements.
+        """
         layer, feed = self.layer(node.handle), self.body.producers(node.handle)
         origins = [feed.get(port.id) for port in layer.inputs]
         sources: list[_Source] = []
@@ -377,7 +389,7 @@ class IrGraph(Graph):
         return key, numbers[0]
 
     def _source(self, origin: Port | None) -> _Source | None:
-        """Return the source of an input; None if layers upstream may tell more about its shape."""
+        """Return the source of an input; None if its shape may depend on layers further upstream."""
         weights = self.file.weights
         if origin is None or self.file.options.shapes or not self._scatters:
             return None

@@ -1,10 +1,10 @@
 """Indexes the layers, edges and bodies of an IR by their byte positions, and parses nothing else.
 
-Two functions build the same index. The quick one, three regular expressions over the bytes, reads files in
-the form in which `save_model` and Model Optimizer write them, and gives up at the first unexpected text.
-The exact one reads any well-formed file, tag by tag, and is several times slower.
+Two functions build the same index. `quick_index` uses three regular expressions; it reads files in the
+form of `save_model` and Model Optimizer, and gives up at the first unexpected text. `exact_index` reads
+any well-formed file tag by tag, several times slower.
 
-Ids stay text, in their shortest decimal form; a check reports an id such as "abc" later.
+Ids are bytes in the shortest decimal form; `checks.py` reports an id such as "abc".
 """
 
 import re
@@ -13,16 +13,16 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple, TypeAlias
 
-from ir_scatter.formats.openvino.xml_text import TOKEN, attributes, decoded, parse_elements, shortest
+from ir_scatter.formats.openvino.xml_text import TOKEN, attributes, decoded, parse_elements, shortest_id
 
 Span: TypeAlias = tuple[bytes, int, int]
-"""Type, offset of the first byte, and end offset of a layer."""
+"""(type, offset of the first byte, end offset) of a layer."""
 
 Edge: TypeAlias = tuple[bytes, bytes, bytes, bytes]
-"""An edge: the ids of from-layer, from-port, to-layer and to-port."""
+"""(from-layer, from-port, to-layer, to-port) ids of an edge."""
 
 Declaration: TypeAlias = tuple[bytes, bytes, bytes, bytes]
-"""Element type, shape, offset and size of a Const, as in the file."""
+"""(element type, shape, offset, size) of a Const, as in the file."""
 
 _ID = rb'"(0|[1-9]\d*)"'
 OPSET = re.compile(rb"opset(?:[1-9]|1[0-7])")
@@ -46,8 +46,8 @@ _BEFORE_ID = len(b'<layer id="')
 
 _PLACE = rb"[0-9]{1,19}"
 _TOKEN = rb"<dim>[^<]*</dim>|" + TOKEN.pattern
-"""Pattern of a tag. Dimensions, the most frequent elements, are matched as a whole: they contain nothing
-to index.
+"""Pattern of a tag. A `<dim>` element is matched as a whole: it is the most frequent one, and contains
+nothing to index.
 """
 _DECLARED = (b"element_type", b"shape", b"offset", b"size")
 _ENDS = ("from-layer", "from-port", "to-layer", "to-port")
@@ -55,19 +55,19 @@ _ENDS = ("from-layer", "from-port", "to-layer", "to-port")
 
 @dataclass(slots=True, eq=False)
 class Body:
-    """One set of layers and edges: those of the net, or of a body.
+    """The layers and edges of the main graph or of a body.
 
     Attributes:
         name: the element's name, such as "then_body"; "net" for the main graph.
         start: offset of its first byte.
         end: offset after its end tag; for the main graph the end of the file.
-        layers: by key. A key is the id. If several layers have one id, OpenVINO uses the last; the key of
-            the others is the id, a zero byte and the offset of their first byte.
+        layers: by key. The key of a layer is its id. If several layers have the same id, OpenVINO uses the
+            last one; the key of the others is the id, a zero byte and their offset.
         edges: by the layer they go to.
-        edges_start: offset after the first `<edges>` tag, None without one.
-        constants: declarations of Consts in the usual form, by the layer's key.
-        bodies: the bodies inside a layer, by the layer's key and the element's name.
-        repeated_layers: keys of layers whose id belongs to a later layer.
+        edges_start: offset after the first `<edges>` tag; None without one.
+        constants: declarations of Consts in the usual form, by key.
+        bodies: the bodies inside a layer, by key of the layer and name of the element.
+        repeated_layers: keys of layers whose id is used by a later layer.
         unusual: keys of layers without a name, or whose version is not an opset of OpenVINO.
     """
 
@@ -93,10 +93,7 @@ class Body:
         return key
 
     def give_ids_to_last(self) -> None:
-        """Reassign each id that several layers have to the last of them.
-
-        Call this after adding all layers.
-        """
+        """Give each id that several layers have to the last of them. To be called after adding all layers."""
         last = {key.partition(b"\0")[0]: key for key in self.repeated_layers}
         keys = {key: id for id, key in last.items()}
         keys |= {id: b"%s\0%d" % (id, self.layers[id][1]) for id in last}
@@ -111,7 +108,7 @@ class Body:
             self.edges.setdefault(edge[2], []).append(edge)
 
     def producers(self, key: bytes) -> dict[bytes, tuple[bytes, bytes]]:
-        """Return the (layer, port) that feeds each input port of a layer, by id; the first edge counts."""
+        """Return the (layer, port) that feeds each input of a layer, by port id; the first edge counts."""
         edges = self.edges.get(key.partition(b"\0")[0], ())
         return {edge[3]: (edge[0], edge[1]) for edge in reversed(edges)}
 
@@ -137,11 +134,11 @@ def edge_places(data: bytes, body: Body) -> Iterator[EdgePlace]:
 
 
 def quick_index(data: bytes, root_start: int) -> Body | None:
-    """Index an IR in the form in which `save_model` writes it; None for any other form.
+    """Index an IR in the form that `save_model` writes; None for any other form.
 
-    That form is: layers without bodies, separated by white space only, then the edges. The result is valid
-    only for well-formed XML without comments and processing instructions; a caller that checks this
-    concurrently must discard the result otherwise.
+    That form is: layers without bodies, separated only by white space, then the edges. The result is valid
+    only for well-formed XML without comments and processing instructions. The caller checks this
+    concurrently, and discards the result of any other file.
     """
     head = _NET.match(data, root_start)
     match = _FIRST.match(data, head.end()) if head else None
@@ -178,7 +175,7 @@ def quick_index(data: bytes, root_start: int) -> Body | None:
 
 
 class _Open(NamedTuple):
-    """An open element while reading; its kind is "" if its content is not indexed."""
+    """An element whose end tag is not read yet. Its kind is "" if its content is not indexed."""
 
     kind: str
     body: Body
@@ -187,7 +184,7 @@ class _Open(NamedTuple):
 
 
 def exact_index(data: bytes) -> Body:
-    """Index well-formed XML whose root is `<net>`."""
+    """Index a well-formed XML file with the root `<net>`."""
     opened: list[_Open] = []
     declared: set[int] = set()  # offsets of layers whose first `<data>` was read
     for match in re.finditer(_TOKEN, data, re.DOTALL):
@@ -214,7 +211,7 @@ def exact_index(data: bytes) -> Body:
 
 
 def _open(data: bytes, parent: _Open | None, name: bytes, start: int, end: int, declared: set[int]) -> _Open:
-    """Return the element that begins with a tag, after adding the tag's content to the index."""
+    """Add the element that begins with a tag to the index, and return it."""
     if parent is None:
         return _Open("body", Body(decoded(name), start))
     kind, body, key, first = parent
@@ -226,7 +223,7 @@ def _open(data: bytes, parent: _Open | None, name: bytes, start: int, end: int, 
     elif kind == "layers" and name == b"layer":
         written = attributes(data, start, end)
         span = written.get(b"type", b""), start, end
-        key = body.add_layer(shortest(written.get(b"id", b"")), span)
+        key = body.add_layer(shortest_id(written.get(b"id", b"")), span)
         if b"name" not in written or not OPSET.fullmatch(written.get(b"version", b"")):
             body.unusual.append(key)
         return _Open("layer", body, key, start)

@@ -1,4 +1,4 @@
-"""Parses one layer of an IR from its own bytes, and finds the places of its parts."""
+"""Parses a single layer of an IR, and finds the places of its parts in the file."""
 
 import re
 from functools import lru_cache
@@ -21,10 +21,10 @@ _COMMA = re.compile(r"(?<!\\),")
 
 
 class PortText(NamedTuple):
-    """A port as the file stores it, with its id in the shortest decimal form.
+    """A port as stored in the file, with its id in the shortest decimal form.
 
-    The shape is None without dimensions (a scalar, or an unknown rank), with too many dimensions, or if one
-    is not a number; `bad_dims` lists such dimensions.
+    The shape is None without dimensions (a scalar or an unknown rank), with too many dimensions, or with a
+    dimension that is not a number. `bad_dims` lists the latter as (axis, text).
     """
 
     id: bytes
@@ -38,7 +38,7 @@ _Rest: TypeAlias = tuple[dict[str, str], tuple[PortText, ...], tuple[PortText, .
 
 
 class LayerText(NamedTuple):
-    """A layer as the file stores it, without its bodies."""
+    """A layer as stored in the file, without its bodies."""
 
     name: str | None
     version: str | None
@@ -95,7 +95,7 @@ def _port(port: XmlElement) -> PortText:
 
 
 def split_names(text: str) -> list[str]:
-    """Split a list of tensor names; a comma in a name is escaped with a backslash."""
+    """Split a list of tensor names at commas; a comma in a name is escaped with a backslash."""
     return [name.replace("\\,", ",") for name in _COMMA.split(text) if name]
 
 
@@ -110,9 +110,9 @@ class LayerPlaces:
         }
 
     def find(self, part: Part, *, is_declaring: bool = False) -> tuple[int, int]:
-        """Return the place of a part; if it is missing, that of the element that would hold it.
+        """Return the (start, end) of a part; if it is missing, of the element that should contain it.
 
-        For a layer that declares type and shape of its output, the place is that of the declaration.
+        With `is_declaring` (a Const or Parameter), type and shape of the output are those in `<data>`.
         """
         if is_declaring and part.side is Side.OUTPUT and (part.name in _DECLARED or part.dim is not None):
             return self.find(Part(Side.ATTRIBUTE, name=_DECLARED.get(part.name, "shape")))

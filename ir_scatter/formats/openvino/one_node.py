@@ -1,4 +1,4 @@
-"""Writes new IR files of independent nodes, for extracts, probes of defects and generated cases."""
+"""Writes a new IR of independent nodes, for extracts, probes of defects and generated cases."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
@@ -12,7 +12,7 @@ from ir_scatter.formats.base import OneInput, OneNode
 from ir_scatter.formats.openvino.elements import NewBytes, NewElement, Style, new_edge, new_layer
 
 _Graph: TypeAlias = tuple[list[NewElement], list[NewElement]]
-"""Layers and edges."""
+"""(layers, edges)."""
 
 
 def write_nodes(nodes: Sequence[OneNode]) -> tuple[bytes, bytes]:
@@ -24,7 +24,7 @@ def write_nodes(nodes: Sequence[OneNode]) -> tuple[bytes, bytes]:
     style, weights = Style(b"\n\t\t", b"\t", b'"', b" "), NewBytes(0)
     graphs, ids = list[_Graph](), count()
     for node in nodes:
-        graphs.append((_looped if node.iterations else _one)(node, ids, weights))
+        graphs.append((_loop_around if node.iterations else _node_elements)(node, ids, weights))
     text = (
         b'<?xml version="1.0"?>\n<net name="%b" version="11">\n'
         b"\t<layers>%b\n\t</layers>\n\t<edges>%b\n\t</edges>\n</net>\n"
@@ -36,8 +36,8 @@ def write_nodes(nodes: Sequence[OneNode]) -> tuple[bytes, bytes]:
     return text % (b"one_node" if len(nodes) == 1 else b"nodes", *parts), weights.join()
 
 
-def _one(node: OneNode, ids: Iterator[int], weights: NewBytes) -> _Graph:
-    """Return a node with its Parameters, constants and preceding operators; its Result comes last."""
+def _node_elements(node: OneNode, ids: Iterator[int], weights: NewBytes) -> _Graph:
+    """Return a node with its Parameters, constants and preceding operators; its Result is the last layer."""
     inputs = [input for input in node.inputs if input is not None]
     values = [Value(None, input.element_type, input.declared) for input in inputs]
     data = {name: str(value) for name, value in node.attributes.items()}
@@ -52,8 +52,8 @@ def _one(node: OneNode, ids: Iterator[int], weights: NewBytes) -> _Graph:
             )
         else:
             layers.append(_parameter(sources[-1], input, value))
-    between, edges, origin = _before(node, (sources[0], "0"), values[0], ids, weights)
-    more, last = _given_out(node, node.type, node.opset, data, sources, values, ids, origin)
+    between, edges, origin = _layers_before(node, (sources[0], "0"), values[0], ids, weights)
+    more, last = _with_result(node, node.type, node.opset, data, sources, values, ids, origin)
     return layers + between + more, edges + last
 
 
@@ -70,13 +70,13 @@ _BEFORE: _Views = {
     "Abs": ("opset1", lambda shape: []),
     "Negative": ("opset1", lambda shape: []),
 }
-"""Operators that may precede a node: their opset, and their other inputs for a given shape."""
+"""Operators that may precede a node: the opset, and a function from the data shape to the other inputs."""
 
 
-def _before(
+def _layers_before(
     node: OneNode, origin: tuple[str, str], value: Value, ids: Iterator[int], weights: NewBytes
 ) -> tuple[list[NewElement], list[NewElement], tuple[str, str]]:
-    """Return layers and edges between the first input and a node, and the last layer with its port."""
+    """Return the layers and edges between the first input and a node, and the last (layer, port) of them."""
     import numpy as np
 
     layers, edges, i64, shape = (
@@ -115,7 +115,7 @@ def _before(
     return layers, edges, origin
 
 
-def _looped(node: OneNode, ids: Iterator[int], weights: NewBytes) -> _Graph:
+def _loop_around(node: OneNode, ids: Iterator[int], weights: NewBytes) -> _Graph:
     """Return a Loop with a node in its body, and the inputs of both."""
 
     def held(number: int, name: str, content: int, type: ElementType) -> NewElement:
@@ -124,7 +124,7 @@ def _looped(node: OneNode, ids: Iterator[int], weights: NewBytes) -> _Graph:
     import numpy as np
 
     inner_ids, i64, boolean = count(), ELEMENT_TYPES["i64"], ELEMENT_TYPES["boolean"]
-    layers, edges = _one(node, inner_ids, weights)
+    layers, edges = _node_elements(node, inner_ids, weights)
     result_id = layers[-1].attributes["id"]
     goes_on, condition, truth = next(inner_ids), next(inner_ids), Value(None, boolean, ())
     layers += [
@@ -144,7 +144,7 @@ def _looped(node: OneNode, ids: Iterator[int], weights: NewBytes) -> _Graph:
     inside = [NewElement("port_map", {}, entries), NewElement("back_edges", {}), body]
     all_values = [Value(None, i64, ()), truth, *values]
     sources = [element.attributes["id"] for element in first]
-    (loop, result), outer = _given_out(node, "Loop", "opset5", {}, sources, all_values, ids)
+    (loop, result), outer = _with_result(node, "Loop", "opset5", {}, sources, all_values, ids)
     return [*first, loop._replace(inside=[*loop.inside, *inside]), result], outer
 
 
@@ -157,7 +157,7 @@ def _mapped(kind: str, outer: int, inner: str, **more: str) -> NewElement:
     return NewElement(kind, {"external_port_id": str(outer), "internal_layer_id": inner, **more})
 
 
-def _given_out(
+def _with_result(
     node: OneNode, type: str, opset: object, data: Mapping[str, str],
     sources: Sequence[str], values: Sequence[Value], ids: Iterator[int],
     first: tuple[str, str] | None = None,

@@ -1,4 +1,4 @@
-"""Reads an OpenVINO IR, `.xml` and `.bin`, into a Model."""
+"""Reads an OpenVINO IR, an `.xml` file with its `.bin`, into a Model."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ from ir_scatter.formats.base import IR, ReadOptions
 from ir_scatter.formats.openvino.checks import Checks
 from ir_scatter.formats.openvino.graph import PARAMETER, IrFile, IrGraph
 from ir_scatter.formats.openvino.index import Body, exact_index, quick_index
-from ir_scatter.formats.openvino.xml_text import XmlText, attribute_place, attributes, decoded, shown
+from ir_scatter.formats.openvino.xml_text import XmlText, attribute_place, attributes, decoded, show_text
 
 VERSIONS = (10, 11)
 
@@ -20,7 +20,7 @@ _INTEGER = re.compile(r"\s*\+?[0-9]{1,19}\s*")
 
 
 def read(path: str, raw: bytes, options: ReadOptions = _PLAINLY) -> Model:
-    """Read an IR from the bytes of its `.xml`; the `.bin` must be beside `path`.
+    """Read an IR from the bytes of its `.xml`. The `.bin` must be in the same folder as `path`.
 
     Raises:
         UnreadableModel: the file is not XML, not an IR, or an IR of an unsupported version.
@@ -32,7 +32,7 @@ def read(path: str, raw: bytes, options: ReadOptions = _PLAINLY) -> Model:
         is_model, start = root is not None and root[2] == b"net", root.start() if root else 0
         net = _check_and_index(text, start)
         if root is None or not is_model:
-            name = shown(decoded(root[2])) if root else "unknown"
+            name = show_text(decoded(root[2])) if root else "unknown"
             message = f"the root element is <{name}>, expected <net>"
             raise UnreadableModel("not-a-model", message, text.location(start))
         problem = _version_problem(attributes(text.data, *root.span()).get(b"version"))
@@ -64,16 +64,16 @@ def read(path: str, raw: bytes, options: ReadOptions = _PLAINLY) -> Model:
         inputs=tuple(map(graph.parameter_names, graph.keys_of(PARAMETER))),
         find_defects=checks.defects,
         find_contradictions=checks.contradictions,
-        find_feeding=checks.feeding,
+        find_feeding=checks.suspects,
         source=text,
     )
 
 
 def _check_and_index(text: XmlText, start: int) -> Body | None:
-    """Check that the XML is well-formed, and index it if it has the usual form.
+    """Check that the XML is well-formed; return its quick index, or None for an unusual form.
 
-    libxml2 checks the XML without holding the interpreter's lock, so that a thread can build the index
-    meanwhile. The index of a file that is not well-formed is discarded.
+    libxml2 checks the XML without the interpreter's lock, while a thread builds the index. The index of a
+    file that is not well-formed is discarded.
     """
     index: list[Body | None] = []
     thread = Thread(target=lambda: index.append(quick_index(text.data, start)))
@@ -95,4 +95,4 @@ def _version_problem(version: bytes | None) -> str | None:
         return None
     is_old = number is not None and number < min(VERSIONS)
     again = "; convert the original model again with a recent OpenVINO" if is_old else ""
-    return f"the IR's version is {shown(text)!r}, expected {expected}{again}"
+    return f"the IR's version is {show_text(text)!r}, expected {expected}{again}"

@@ -1,7 +1,7 @@
-"""Writes patches into the text of an IR as text edits; every other byte stays.
+"""Writes patches into the text of an IR as text edits. Every other byte stays.
 
-A patch replaces one layer. New layers go before it; the layer itself becomes the last new node, so that its
-id and outgoing edges stay:
+A patch replaces one layer by a fragment. New layers go before it. The layer itself becomes the result
+node of the fragment, so that its id and outgoing edges stay:
 
     <layer id="7" name="s" type="ScatterUpdate">   ->   <layer id="9" name="s/indices_flat" type="Reshape">
                                                         <layer id="7" name="s" type="ScatterNDUpdate">
@@ -24,7 +24,7 @@ from ir_scatter.formats.openvino.elements import (
     NewBytes,
     NewElement,
     Style,
-    escaped,
+    escape,
     new_edge,
     new_layer,
     new_port,
@@ -36,20 +36,20 @@ from ir_scatter.formats.openvino.xml_text import (
     attribute_places,
     attributes,
     parse_elements,
-    shown,
+    show_text,
     tag_end,
-    unescaped,
+    unescape,
 )
 from ir_scatter.formats.text_edits import Edit, apply_edits, line_lead, removal
 
 _LONGEST_ID = 18
-"""Most digits of an id: OpenVINO reads ids as signed 64-bit numbers."""
+"""Limit of digits of an id: OpenVINO reads ids as signed 64-bit numbers."""
 _INPUT_END = b"</input>"
 _USUAL_NAME = re.compile(rb'<layer id="[^"]*" name="([^"&\t\r\n]*)"')
 
 
 def write_ir(model: Model, patches: Sequence[Patch]) -> Written:
-    """Apply patches, each for a different node, to the text that a model was read from.
+    """Apply patches, at most one for each node, to the text that a model was read from.
 
     Raises:
         NotEditable: the file, or one of the nodes, has an unusual form that cannot be edited safely.
@@ -72,12 +72,12 @@ def write_ir(model: Model, patches: Sequence[Patch]) -> Written:
         appended = writer.new_bytes.join()
         size, end = _weights_size(net), _constants_end(net)
         if appended and end > size:
-            weights, missing = net.file.weights, "there is no .bin beside standard input"
+            weights, missing = net.file.weights, "a model from standard input has no .bin"
             if weights is not None:
                 missing = f"{weights.path.name} cannot be read ({weights.error})" if weights.error else ""
             reason = missing or f"its constants end at byte {end} of a .bin that has {size}"
             raise NotEditable(
-                f"{net.file.text.path}: {reason}: there is no place for new constants",
+                f"{net.file.text.path}: {reason}: new constants cannot be appended",
                 [patch.node for patch in patches if patch.fragment.constants],
             )
         xml = net.file.text.mark + apply_edits(net.file.text.data, writer.edits)
@@ -85,19 +85,19 @@ def write_ir(model: Model, patches: Sequence[Patch]) -> Written:
 
 
 def _problems(graph: IrGraph, key: bytes) -> Iterator[str]:
-    """Yield the reasons why a layer cannot be replaced: its id, edges, bodies or outputs are unusual."""
+    """Yield the reasons why a layer cannot be replaced: unusual ids, edges, bodies or outputs."""
     body, id, layer = graph.body, graph.id_of(key), graph.layer(key)
     edges = body.edges.get(id.encode(), [])
     if body.repeated_layers:
-        yield f"several layers have the id {shown(graph.id_of(body.repeated_layers[0]))}, expected one"
+        yield f"several layers have the id {show_text(graph.id_of(body.repeated_layers[0]))}, expected one"
     if not _is_id(id.encode()):
-        yield f"its id is '{shown(id)}', expected a number"
+        yield f"its id is '{show_text(id)}', expected a number"
     if key in body.bodies:
         yield "it has bodies, expected none"
     inputs = [port.id for port in layer.inputs]
     ids = [*inputs, *(port.id for port in layer.outputs)]
     if len({*ids}) < len(ids) or not all(map(_is_id, ids)):
-        yield "the ids of its ports are not different numbers"
+        yield "the ids of its ports are not unique numbers"
     if len(layer.outputs) != 1:
         yield f"it has {len(layer.outputs)} outputs, expected one"
     if sorted(edge[3] for edge in edges) != sorted(inputs):
@@ -112,7 +112,7 @@ def _is_id(id: bytes) -> bool:
 
 
 def weights_beside(model: Model, path: Path) -> FileBeside:
-    """Return the `.bin` of an IR, with the name that its copy beside `path` gets."""
+    """Return the `.bin` of an IR, with the file name for a copy of the model at `path`."""
     net = model.graph
     assert isinstance(net, IrGraph)
     original, copy, weights = Path(model.path).with_suffix(".bin"), path.with_suffix(".bin"), net.file.weights
@@ -133,22 +133,23 @@ def _constants_end(net: IrGraph) -> int:
     return max((sum(place) for place in places if place), default=0)
 
 
-def _gap(name: str) -> str:
-    """Return the placeholder of a text that differs among nodes, with a byte that XML forbids."""
+def _placeholder(name: str) -> str:
+    """Return a placeholder, marked by a byte that XML forbids."""
     return f"\0{name}\0"
 
 
-def _filled(text: bytes, values: Mapping[bytes, bytes]) -> bytes:
+def _fill(text: bytes, values: Mapping[bytes, bytes]) -> bytes:
     parts = text.split(b"\0")
     parts[1::2] = [values[name] for name in parts[1::2]]
     return b"".join(parts)
 
 
 class _Template(NamedTuple):
-    """The XML text of new layers with gaps for ids and names, used for all interchangeable nodes.
+    """The XML text of new layers with placeholders, filled once for each node with equal signature.
 
-    Gaps: `id0`, `name0` ... of new layers (names end in `labels`), `from0`, `port0` ... of the sources of the
-    replaced node, and `self` for the id of the layer that stays. `part` follows the start tag of that layer.
+    Placeholders: `id0`, `name0` ... of new layers (names end in `labels`); `from0`, `port0` ... of the
+    sources of the replaced layer; `self` for the id of the replaced layer. `part` is the new text after the
+    start tag of the replaced layer.
     """
 
     labels: list[str]
@@ -186,7 +187,7 @@ class _Writer:
                 raise NotEditable(str(error), [patches[key].node]) from None
 
     def _replace_one(self, graph: IrGraph, patch: Patch, edges: list[EdgePlace], next_id: int) -> int:
-        """Add the edits of one patch; return the next free layer id."""
+        """Add the edits of one patch; return the number of new layer ids."""
         data, (node, fragment) = self.data, patch
         layer, (_, start, end) = graph.layer(node.handle), graph.body.layers[node.handle]
         first = tag_end(data, start)
@@ -213,7 +214,7 @@ class _Writer:
         stored = tuple([_stored(graph, origin) for origin in sources])
         key = fragment, style, edge_lead, part, layer.outputs[0].id, is_same, stored
         if key not in self.templates:
-            new = _fitting(fragment, stored, graph.file.options)
+            new = _with_stored_types(fragment, stored, graph.file.options)
             self.templates[key] = self._template(node, new, layer, style, edge_lead, part, is_same)
         template = self.templates[key]
 
@@ -225,18 +226,18 @@ class _Writer:
         for number, (origin, port) in enumerate(sources):
             values |= {b"from%d" % number: origin, b"port%d" % number: port}
 
-        self.edits += [Edit(start, start, _filled(template.layers, values))] if template.layers else []
+        self.edits += [Edit(start, start, _fill(template.layers, values))] if template.layers else []
         result = fragment.result
         if node.type.lower() != result.type.lower():
-            self.edits.append(Edit(*tag[b"type"], escaped(result.type)))
+            self.edits.append(Edit(*tag[b"type"], escape(result.type)))
         if node.opset != result.opset and b"version" in tag:
-            self.edits.append(Edit(*tag[b"version"], escaped(str(result.opset))))
+            self.edits.append(Edit(*tag[b"version"], escape(str(result.opset))))
         elif node.opset != result.opset:
             behind = tag[b"type"][1] + len(quote)
             self.edits.append(Edit(behind, behind, style.attribute("version", str(result.opset))))
         if template.part != part:
             self.edits.append(Edit(first, first + len(part), template.part))
-        text = _filled(template.edges, values)
+        text = _fill(template.edges, values)
         if text and gone:
             self.edits.append(Edit(near.start, near.end, text))
         elif text:
@@ -245,18 +246,18 @@ class _Writer:
         return len(template.labels)
 
     def _new_name(self, raw: bytes, label: str) -> bytes:
-        """Reserve a layer name that is unique in the file, bodies included, and return it escaped.
+        """Return an unused layer name, escaped, and reserve it in the whole file.
 
-        `raw` is an escaped name of the file; the result is valid within both kinds of quotation marks.
+        `raw` is an escaped name of the file. The result is valid within both kinds of quotation marks.
         """
         base = raw.replace(b'"', b"&quot;").replace(b"'", b"&apos;")
-        name = preferred = b"%b/%b" % (base, escaped(label))
+        name = preferred = b"%b/%b" % (base, escape(label))
         number = self.numbers.get(preferred, 1)
-        while (unescaped(name) if b"&" in name else name) in self.names:
+        while (unescape(name) if b"&" in name else name) in self.names:
             number += 1
             name = b"%b_%d" % (preferred, number)
         self.numbers[preferred] = number
-        self.names.add(unescaped(name) if b"&" in name else name)
+        self.names.add(unescape(name) if b"&" in name else name)
         return name
 
     def _template(
@@ -268,13 +269,13 @@ class _Writer:
         layers: list[NewElement] = []
         edges: list[NewElement] = []
         feeds = {
-            id(value): (_gap(f"from{number}"), _gap(f"port{number}"))
+            id(value): (_placeholder(f"from{number}"), _placeholder(f"port{number}"))
             for number, value in reversed([*enumerate(fragment.given)])
         }
 
         def begin(label: str) -> tuple[str, str]:
             labels.append(label)
-            return _gap(f"id{len(labels) - 1}"), _gap(f"name{len(labels) - 1}")
+            return _placeholder(f"id{len(labels) - 1}"), _placeholder(f"name{len(labels) - 1}")
 
         for new in fragment.news:
             inputs = _inputs(new)
@@ -291,7 +292,7 @@ class _Writer:
         part, ports = _new_part(node, layer, result, style, part, is_same)
         for value, port, stays in zip(_inputs(result), ports, is_same, strict=True):
             if not stays:
-                edges.append(new_edge(feeds[id(value)], (_gap("self"), port)))
+                edges.append(new_edge(feeds[id(value)], (_placeholder("self"), port)))
         texts = [style.text(element, style.lead) + style.lead for element in layers]
         return _Template(
             labels, b"".join(texts), edge_lead.join(style.text(element, b"") for element in edges), part
@@ -299,7 +300,7 @@ class _Writer:
 
 
 def _stored(graph: IrGraph, origin: Port) -> tuple[ElementType | None, Shape]:
-    """Return the element type and shape that the file stores for an output port."""
+    """Return the (element type, shape) that the file stores for an output port."""
     key, id = origin
     if graph.type_of(key) in {CONST, PARAMETER}:
         return graph.declared(key)[:2]
@@ -307,10 +308,10 @@ def _stored(graph: IrGraph, origin: Port) -> tuple[ElementType | None, Shape]:
     return port.element_type, port.shape
 
 
-def _fitting(
+def _with_stored_types(
     fragment: Fragment, stored: Sequence[tuple[ElementType | None, Shape]], options: ReadOptions
 ) -> Fragment:
-    """Return a fragment with types and shapes recomputed from those that the file stores for its inputs.
+    """Return a fragment with types and shapes recomputed from those stored in the file for its inputs.
 
     If the file contradicts itself, inferred shapes differ from stored ones, and new ports with inferred
     shapes would contradict their sources.
@@ -363,12 +364,12 @@ def _fitting(
 def _inputs(new: NewNode) -> list[Value]:
     values = [value for value in new.inputs if value is not None]
     if len(values) < len(new.inputs):
-        raise NotEditable(f"the new {new.type} '{new.label}' leaves an input out, expected all of them")
+        raise NotEditable(f"the new {new.type} '{new.label}' omits an input, expected all of them")
     return values
 
 
 def _changing_part(rest: bytes) -> bytes:
-    """Return the text after a start tag up to the end of `<input>`, or all of it if the layer is unusual.
+    """Return the text from the end of a start tag to the end of `<input>`; all text of an unusual layer.
 
     Layers that differ only in the names of their outputs have this text in common.
     """
@@ -382,10 +383,10 @@ def _changing_part(rest: bytes) -> bytes:
 def _new_part(
     node: Node, layer: LayerText, new: NewNode, style: Style, part: bytes, is_same: tuple[bool, ...]
 ) -> tuple[bytes, list[str]]:
-    """Replace `<data>` and the input ports by those of a fragment's result node.
+    """Replace `<data>` and input ports by those of a fragment's result node.
 
-    Returns:
-        The text, and the ids of the input ports: existing ones first, then unused ones.
+    `is_same` says for each input whether its edge stays. Returns the new text and the ids of the input ports:
+    existing ids first, then unused ones.
     """
     root, values = parse_elements(part), _inputs(new)
     datas, inputs, ports = (list(root.iterfind(path)) for path in ("data", "input", "input/port"))

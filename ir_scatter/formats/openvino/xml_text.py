@@ -1,16 +1,18 @@
-"""The XML of an IR: decodes it to UTF-8, checks that it is well-formed, and finds places and elements.
+"""The XML text of an IR: decodes it, checks that it is well-formed, and finds places and elements.
 
-OpenVINO's reader accepts a few characters that XML forbids: `save_model` writes control characters of names
-as references (`&#01;`), and U+FFFE and U+FFFF unchanged. They are replaced by fillers for libxml2.
+OpenVINO's reader accepts a few characters that XML forbids: `save_model` writes control characters of
+names as references (`&#01;`), and U+FFFE and U+FFFF unchanged. libxml2 gets other characters in their
+place.
 """
 
 import codecs
 import re
 from array import array
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,6 +22,8 @@ from ir_scatter.core.diagnostics import Excerpt, Location, Span
 from ir_scatter.core.errors import UnreadableModel
 
 MAX_DEPTH = 256
+"""Limit of nested elements: the limit of libxml2 without `huge_tree`."""
+
 
 TOKEN = re.compile(
     rb"<(?:!--.*?--|!\[CDATA\[.*?\]\]|\?.*?\?"
@@ -35,6 +39,10 @@ _JARGON = r"^xml\w+ ?: |(?:, try XML_PARSE_HUGE)?(?:(?:, line \d+(?:, column \d+
 _UTF8_NAMES = frozenset({"utf-8", "utf8", "us-ascii", "ascii"})
 _NO_CHARACTER_SETS = frozenset({"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"})
 _EXCERPT = 2000
+"""Limit of bytes of a line that is shown in full; of longer lines, a part around the column is shown."""
+_BLOCK = 4096
+"""Bytes whose line breaks are counted together: few enough to find one line in them."""
+
 
 _NUMBER = rb"#(?:x0*([0-9A-Fa-f]{1,6})|0*([0-9]{1,7}))"
 _NO_CHARACTERS = {None, 0xFFFE, 0xFFFF, *range(1, 32)} - {*b"\t\n\r"}
@@ -51,7 +59,7 @@ class XmlText:
         path: as passed by the caller.
         data: UTF-8 without a byte order mark.
         mark: the byte order mark of a UTF-8 file, or b"".
-        is_transcoded: whether the file itself is in another encoding.
+        is_transcoded: whether the original file has another encoding.
     """
 
     def __init__(self, path: str, raw: bytes) -> None:
@@ -61,42 +69,64 @@ class XmlText:
 
     @cached_property
     def has_asides(self) -> bool:
-        """Whether a well-formed root element has comments, processing instructions or CDATA in it."""
+        """Whether the root element contains comments, processing instructions or CDATA."""
         root = self.root()
         start, find = root.start() if root else 0, self.data.find
         return any(find(mark, start) >= 0 and find(b"<" + mark, start) >= 0 for mark in (b"!", b"?"))
 
     @cached_property
-    def _line_starts(self) -> "array[int]":
-        return array("Q", [0, *(match.end() for match in re.finditer(rb"\n", self.data))])
+    def _breaks_before(self) -> "array[int]":
+        """The number of line breaks before each block of bytes, and in the whole file.
+
+        Counting them in blocks is fast, and a file of 8 MB has 300,000 lines, few of which are asked for.
+        """
+        count = self.data.count
+        counts = [count(b"\n", start, start + _BLOCK) for start in range(0, len(self.data), _BLOCK)]
+        return array("Q", accumulate(counts, initial=0))
+
+    def _line_start(self, number: int) -> int:
+        """Return the offset at which a line starts; lines count from 1."""
+        if number == 1:
+            return 0
+        block = bisect_left(self._breaks_before, number - 1) - 1
+        place = block * _BLOCK - 1
+        for _ in range(number - 1 - self._breaks_before[block]):
+            place = self.data.index(b"\n", place + 1)
+        return place + 1
 
     @cached_property
     def _continuations(self) -> "array[int]":
-        """Offsets of UTF-8 continuation bytes, to count characters fast: a file may be a single line."""
+        """Offsets of UTF-8 continuation bytes, for counting characters fast in a file of one long line."""
+        if self.data.isascii():
+            return array("Q")
         return array("Q", (match.start() for match in re.finditer(rb"[\x80-\xbf]", self.data)))
 
     def _place(self, offset: int) -> tuple[int, int]:
-        line = bisect_right(self._line_starts, offset)
-        start = self._line_starts[line - 1]
-        return line, self._characters(start, offset) + 1
+        block = offset // _BLOCK
+        breaks = self._breaks_before[block] + self.data.count(b"\n", block * _BLOCK, offset)
+        # the last line break is in this block, or in the last one with more breaks than those before it
+        block = block if breaks > self._breaks_before[block] else bisect_left(self._breaks_before, breaks) - 1
+        start = self.data.rindex(b"\n", block * _BLOCK, offset) + 1 if breaks else 0
+        return breaks + 1, self._characters(start, offset) + 1
 
     def _characters(self, start: int, end: int) -> int:
         """Return the number of characters that begin in a range of bytes."""
         return end - start - bisect_left(self._continuations, end) + bisect_left(self._continuations, start)
 
     def location(self, offset: int, scope: str = "") -> Location:
-        """Return the line and column of a byte offset; columns count characters."""
+        """Return the line and column of a byte offset, both from 1; columns count characters."""
         return Location(self.path, *self._place(offset), scope)
 
     def span(self, start: int, end: int) -> Span:
         return Span(*self._place(start), *self._place(end))
 
     def excerpt(self, number: int, column: int) -> Excerpt:
-        """Return a line, or part of a long line around a column; empty after the last line."""
-        if number > len(self._line_starts):
+        """Return a line, or the part of a long line around a column; empty after the last line."""
+        lines = self._breaks_before[-1] + 1
+        if number > lines:
             return Excerpt("")
-        start = self._line_starts[number - 1]
-        end = self._line_starts[number] - 1 if number < len(self._line_starts) else len(self.data)
+        start = self._line_start(number)
+        end = self.data.index(b"\n", start) if number < lines else len(self.data)
         first, last = start, end
         if end - start > _EXCERPT:
             around = (column - 1 - _EXCERPT // 2, column - 1 + _EXCERPT // 2)
@@ -113,7 +143,7 @@ class XmlText:
         return offset
 
     def root(self) -> re.Match[bytes] | None:
-        """Return the match of `TOKEN` for the tag of the root element, None without one.
+        """Return the match of `TOKEN` for the start tag of the root element; None without one.
 
         Raises:
             UnreadableModel: the file has a DOCTYPE.
@@ -127,7 +157,7 @@ class XmlText:
         return None if match is None or match[2] is None or match[1] else match
 
     def check_well_formed(self) -> None:
-        """Check that the XML is well-formed and nested at most 256 deep; libxml2 builds no tree for that.
+        """Check with libxml2 that the XML is well-formed and at most MAX_DEPTH elements deep.
 
         Raises:
             UnreadableModel: with the place of the error.
@@ -162,18 +192,18 @@ class XmlText:
 
 
 _TOO_LARGE = re.compile("too (big|long)|limit exceeded", re.IGNORECASE)
-"""libxml2's error for comments, values, CDATA and instructions above 10 MB, and for names above 50 kB.
+"""libxml2's error for texts above 10 MB and for names above 50 kB.
 
 Neither XML nor OpenVINO has such limits. With `huge_tree` the limits are 1 GB, and 10 MB for a name.
 """
 
 
 class _TooDeep(Exception):
-    """Elements are nested deeper than MAX_DEPTH, which libxml2 allows with `huge_tree`."""
+    """Error: elements are nested deeper than MAX_DEPTH."""
 
 
 class _Depth:
-    """Parser target that counts the depth; slow, since it is called for every element."""
+    """Parser target that measures the depth; slow, since libxml2 calls it for every element."""
 
     def __init__(self) -> None:
         self._depth = 0
@@ -194,7 +224,7 @@ def _parser(target: Any, *, huge_tree: bool = False) -> etree.XMLParser:
 
 
 def _to_utf8(path: str, raw: bytes) -> tuple[bytes, bool]:
-    """Return the text without a byte order mark, and whether it was in another encoding."""
+    """Return the text as UTF-8 without a byte order mark, and whether it had another encoding."""
     data = raw.removeprefix(codecs.BOM_UTF8)
     declared = _ENCODING.match(data)
     if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -208,18 +238,18 @@ def _to_utf8(path: str, raw: bytes) -> tuple[bytes, bool]:
             raise LookupError(name)
         data = raw.decode(name).encode("utf-8", "replace")
     except (LookupError, UnicodeError):
-        message = f"the file is not in its encoding {name}"
+        message = f"the file is not text in its declared encoding {name}"
         raise UnreadableModel("malformed-xml", message, Location(path, 1, 1)) from None
     return _ENCODING.sub(lambda match: match[1] + b" " * len(match[2]), data, count=1), True
 
 
 def _number(match: re.Match[bytes]) -> int | None:
-    """Return the code of the character that a reference such as `&#10;` stands for; None if it is unknown."""
+    """Return the code point of a reference such as `&#10;`; None if it is unknown."""
     return int(match[1], 16) if match[1] else int(match[2]) if match[2] else None
 
 
-def unescaped(raw: bytes) -> bytes:
-    """Resolve the references in an attribute's value or the text of an element."""
+def unescape(raw: bytes) -> bytes:
+    """Replace the references in an attribute's value or in the text of an element by their characters."""
     return _SPECIAL.sub(_meaning, raw) if _SPECIAL.search(raw) else raw
 
 
@@ -228,14 +258,14 @@ def _meaning(match: re.Match[bytes]) -> bytes:
     return _NAMED.get(match[3], b" ") if number is None else chr(number).encode("utf-8", "replace")
 
 
-def shortest(text: bytes) -> bytes:
+def shortest_id(text: bytes) -> bytes:
     """Return an id in its shortest decimal form; other text unchanged."""
     match = _ID.fullmatch(text)
     return match[1] if match else text
 
 
-def shown(text: str, limit: int = 40) -> str:
-    """Return a text of the file in printable form for a message, cut at `limit` characters."""
+def show_text(text: str, limit: int = 40) -> str:
+    """Return a text of the file in printable form for a message, cut to `limit` characters."""
     return text if len(text) <= limit else f"{text[:limit]}..."
 
 
@@ -246,12 +276,12 @@ def tag_end(data: bytes, start: int) -> int:
 
 
 def attributes(data: bytes, start: int, end: int) -> dict[bytes, bytes]:
-    """Return the attributes of a tag, with references resolved."""
-    return {name: unescaped(value[1:-1]) for name, value in ATTRIBUTE.findall(data, start, end)}
+    """Return the attributes of a tag with references replaced by their characters."""
+    return {name: unescape(value[1:-1]) for name, value in ATTRIBUTE.findall(data, start, end)}
 
 
 def attribute_places(data: bytes, start: int, end: int) -> dict[bytes, tuple[int, int]]:
-    """Return the places of the values of a tag's attributes, without quotation marks."""
+    """Return the (start, end) of each value of a tag's attributes, without quotation marks, by name."""
     return {m[1]: (m.start(2) + 1, m.end(2) - 1) for m in ATTRIBUTE.finditer(data, start, end)}
 
 
@@ -263,7 +293,7 @@ def attribute_place(data: bytes, start: int, end: int, name: bytes) -> tuple[int
 
 @dataclass(slots=True, eq=False)
 class XmlElement:
-    """An element, and its place in the parsed piece of XML.
+    """A parsed element, with its place in the parsed text.
 
     `text` is its first text that is not white space; OpenVINO reads no other text.
     """
@@ -279,13 +309,13 @@ class XmlElement:
         return self.attributes.get(name, default)
 
     def id(self, name: str) -> bytes:
-        return shortest(self.get(name).encode())
+        return shortest_id(self.get(name).encode())
 
     def find(self, path: str) -> "XmlElement | None":
         return next(self.iterfind(path), None)
 
     def iterfind(self, path: str) -> "Iterator[XmlElement]":
-        """Yield the elements at a path, "input/port"."""
+        """Yield the elements at a path such as "input/port"."""
         name, _, rest = path.partition("/")
         for child in self.children:
             if child.name == name:
@@ -302,7 +332,7 @@ def parse_elements(data: bytes) -> XmlElement:
     for match in TOKEN.finditer(data):
         current = opened[-1]
         if current.text is None and data[position : match.start()].strip():
-            current.text = decoded(unescaped(data[position : match.start()]))
+            current.text = decoded(unescape(data[position : match.start()]))
         position = match.end()
         if match[2] is None:
             if current.text is None and match[0].startswith(b"<![CDATA["):

@@ -1,4 +1,4 @@
-"""NumPy kernels of general operators, those that exporters and conversions put around scatter operators.
+"""NumPy kernels of general operators: those that exporters and conversions place around scatter operators.
 
     op = find_computed(node.domain, node.type)  # of ops/general.py
     outputs = compute(op, node.domain, inputs, node.attributes, opset=18, element_limit=1_000_000)
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ir_scatter.core.arrays import Array, in_own_dtype
+from ir_scatter.core.arrays import Array, in_native_dtype
 from ir_scatter.core.model import OPENVINO
 from ir_scatter.core.tensors import Constant
 from ir_scatter.ops.attributes import Attributes
@@ -38,12 +38,12 @@ def compute(
 ) -> tuple[Array, ...]:
     """Compute the outputs of an operator that has a kernel.
 
-    Inputs are in the order of the specification, None for a missing one; attributes as written: text
-    in an IR, Python values in ONNX, an array or a constant for a tensor. `element_limit` is for each output.
+    Inputs are in the order of the specification, None for a missing one. Attributes are as written: text in
+    an IR, Python values in ONNX, an array or a constant for a tensor. `element_limit` is the limit for each
+    output.
 
-    Integers wrap around in their own type. A case that a specification calls undefined is refused, not
-    guessed. Outputs have the element type of their data, in its own dtype; they may be read-only, and
-    views of the inputs.
+    Integers wrap around in their own type. A case that a specification calls undefined is refused. Outputs
+    have the element type of their data, in its own dtype; they may be read-only, and views of the inputs.
 
     Raises:
         UnsupportedCase: the case is illegal, undefined, unknown or (OutputTooLarge) beyond the limit.
@@ -61,10 +61,10 @@ class BoundKernel(NamedTuple):
     """A kernel for inputs of certain types and shapes.
 
     Attributes:
-        function: returns the output, or a tuple of several; raises one of `REFUSALS`, or `Unbound`, for
-            values that only `compute` handles.
-        is_static: whether types and shapes of its outputs are always those of `outputs`.
-        outputs: those of the inputs that it was bound for.
+        function: returns the output, or a tuple of several. Raises one of `REFUSALS`, or `Unbound` for values
+            that only `compute` supports.
+        is_static: whether its outputs always have the types and shapes of `outputs`.
+        outputs: the outputs for the inputs that it was bound for.
     """
 
     function: Callable[..., Any]
@@ -86,17 +86,17 @@ def bind(
     """Compute the outputs for these inputs, and bind the kernel to their types and shapes.
 
     Args:
-        op: see `compute`, as the other arguments.
+        op: see `compute`, as for the other arguments.
         domain: see `compute`.
         inputs: see `compute`.
         attributes: see `compute`.
-        fixed: for each input whether it will have the same elements in every call.
+        fixed: for each input whether it has the same elements in every later call.
         opset: see `compute`.
         output_count: see `compute`.
         element_limit: see `compute`.
 
     Raises:
-        Exception: one of `REFUSALS`; `compute` words it.
+        Exception: one of `REFUSALS`; `compute` raises an error with a message for users.
     """
     from ir_scatter.ops.general_kernels.bound import Sample
     from ir_scatter.ops.general_kernels.bound import bind as bind_kernel
@@ -121,8 +121,8 @@ def _case(
 ) -> KernelCase:
     unknown = sorted(set(attributes) - set(op.attributes_in(domain)))
     if unknown:
-        raise UnsupportedCase(f"attribute {unknown[0]} is not known")
-    operands = tuple(None if array is None else in_own_dtype(array) for array in inputs)
+        raise UnsupportedCase(f"attribute {unknown[0]} is unknown")
+    operands = tuple(None if array is None else in_native_dtype(array) for array in inputs)
     loaded = Attributes(_loaded(attributes))
     return KernelCase(operands, loaded, domain != OPENVINO, opset, output_count, element_limit)
 
@@ -154,7 +154,7 @@ def _kernel(text: str) -> Kernel:
 
 @cache
 def _name_and_argument(text: str) -> tuple[str, Any]:
-    """Return the name of a kernel, or of its maker and the argument of that."""
+    """Return the name of a kernel, or the name of its maker and the argument for it."""
     name, _, argument = text.rstrip(")").partition("(")
     if not argument:
         return name, None

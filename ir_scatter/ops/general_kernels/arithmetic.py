@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ir_scatter.core.arrays import Array, extreme, in_own_dtype, kind
+from ir_scatter.core.arrays import Array, extreme, in_native_dtype, kind
 from ir_scatter.core.element_types import ElementType, from_dtype
 from ir_scatter.core.shapes import show
 from ir_scatter.ops.general_kernels.base import (
     BOOLEAN,
     NUMERIC,
+    TEXT,
     Kernel,
     KernelCase,
     UnsupportedCase,
@@ -26,7 +27,7 @@ from ir_scatter.ops.general_kernels.base import (
 
 
 def unary(function: Callable[[Array], Any]) -> Kernel:
-    """Return the kernel of a function of one numeric array."""
+    """Return the kernel of a function of a numeric array."""
 
     def kernel(case: KernelCase) -> Array:
         data = case.array(0)
@@ -37,18 +38,19 @@ def unary(function: Callable[[Array], Any]) -> Kernel:
 
 
 def binary(function: Callable[[Array, Array], Any]) -> Kernel:
-    """Return the kernel of a function of two numeric arrays of one type."""
+    """Return the kernel of a function of two numeric arrays of the same type."""
     return lambda case: _combined(case, function, case.arrays(2))
 
 
 def variadic(function: Callable[[Array, Array], Any]) -> Kernel:
-    """Return the kernel that folds all inputs with a function of two arrays."""
+    """Return the kernel that combines all inputs, two at a time, with a function of two arrays."""
     return lambda case: _combined(case, function, case.arrays())
 
 
 def comparison(function: Callable[[Array, Array], Any]) -> Kernel:
-    """Return the kernel of a comparison of two arrays of one type."""
-    return lambda case: _combined(case, function, case.arrays(2), NUMERIC | BOOLEAN, np.dtype(np.bool_))
+    """Return the kernel of a comparison of two arrays of the same type; text is equal or not."""
+    kinds = NUMERIC | BOOLEAN | (TEXT if function is np.equal else frozenset())
+    return lambda case: _combined(case, function, case.arrays(2), kinds, np.dtype(np.bool_))
 
 
 def logical(function: Callable[[Array, Array], Any]) -> Kernel:
@@ -75,7 +77,10 @@ def logical_not(case: KernelCase) -> Array:
 
 
 def select(case: KernelCase) -> Array:
-    """Choose by a condition; in an IR it must broadcast to the common shape of the other two inputs."""
+    """Select elements by a condition.
+
+    In OpenVINO the condition must broadcast to the common shape of the other inputs.
+    """
     condition, if_true, if_false = case.arrays(3)
     require_kind(BOOLEAN, condition)
     require_same_type(if_true, if_false)
@@ -86,13 +91,13 @@ def select(case: KernelCase) -> Array:
 
 
 def divide(case: KernelCase) -> Array:
-    """Divide; integers round down in an IR, and towards zero in ONNX or if `m_pythondiv` is false."""
+    """Divide. Integers round down in OpenVINO, and towards zero in ONNX or if `m_pythondiv` is false."""
     rounds_down = case.attributes.boolean("m_pythondiv", not case.is_onnx)
     return _combined(case, _floor_divide if rounds_down else _truncate_divide, case.arrays(2))
 
 
 def _dividing(function: Callable[[Array, Array], Any]) -> Callable[[Array, Array], Array]:
-    """Refuse the division of integers by zero, unless the output is empty."""
+    """Return a function that refuses a division of integers by zero, unless the output is empty."""
 
     def divide_checked(left: Array, right: Array) -> Array:
         has_elements = 0 not in np.broadcast_shapes(left.shape, right.shape)
@@ -119,7 +124,7 @@ def _truncate_divide(left: Array, right: Array) -> Array:
 def modulo(case: KernelCase) -> Array:
     """Return remainders with the sign of the divisor, or of the dividend if ONNX's `fmod` is 1.
 
-    Before opset 28 of ONNX, floating-point numbers need `fmod`.
+    Before opset 28 of ONNX, floating-point numbers require `fmod`.
     """
     truncates = case.attributes.boolean("fmod", False)
     if case.is_onnx and not truncates and kind(case.array(0)) == "float" and not case.is_since(28):
@@ -130,8 +135,8 @@ def modulo(case: KernelCase) -> Array:
 def power(case: KernelCase) -> Array:
     """Raise to a power, in the type of the base.
 
-    If base and exponent are integers, the result wraps around, and a negative exponent is refused. An
-    integer to a floating-point power is computed in f64 and truncated.
+    If base and exponent are integers, the result wraps around, and a negative exponent is refused. An integer
+    with a floating-point exponent is computed in f64 and truncated.
     """
     base, exponent = case.arrays(2)
     require_kind(NUMERIC, base, exponent)
@@ -173,7 +178,7 @@ def square_root(data: Array) -> Array:
 
 
 def convert(case: KernelCase) -> Array:
-    """Convert to a type; in ONNX 8-bit floating-point types saturate unless `saturate` is 0."""
+    """Convert to another type. In ONNX 8-bit floating-point types saturate unless `saturate` is 0."""
     destination = case.dtype("to" if case.is_onnx else "destination_type")
     return change_type(case.array(0), destination, saturate=_saturates(case))
 
@@ -191,11 +196,10 @@ def change_type(array: Array, destination: np.dtype[Any], *, saturate: bool = Fa
     """Convert elements to another type.
 
     - Integer to integer: wraps around.
-    - Floating point to integer: truncates. NaN, infinity and numbers out of range are refused, since
-      undefined.
-    - To a shorter floating-point type: rounds to nearest even. Numbers out of range become infinity (NaN if
-      the type has no infinity); with `saturate` 8-bit types clamp instead. NaN is refused by a type without
-      NaN, and an inexact result by f8e8m0.
+    - Floating point to integer: truncates. NaN, infinity and numbers out of range are refused.
+    - To a shorter floating-point type: rounds to nearest even. Numbers out of range become infinity,
+      or NaN if the type has no infinity; with `saturate` 8-bit types clamp instead. NaN is refused
+      by a type without NaN, and an inexact result by f8e8m0.
     - To boolean: everything but 0 becomes true.
     - Strings and complex numbers are refused.
     """
@@ -242,11 +246,11 @@ def _shortened(numbers: Array, target: ElementType, destination: np.dtype[Any], 
 
 
 def number_range(case: KernelCase) -> Array:
-    """Count from start up to stop, in the type of the inputs or, in an IR, in `output_type` (Range-4).
+    """Count from start up to stop, in the type of the inputs; in OpenVINO's Range-4 in `output_type`.
 
-    Floating-point values are computed in f64 and rounded once; ONNX computes them in f32 unless they are
-    f64. Fractions for an integer type are refused: the specification of the IR contradicts itself on
-    whether they are truncated.
+    Floating-point values are computed in f64 and rounded once. ONNX computes them in f32 unless they are f64.
+    Fractions for an integer type are refused: OpenVINO's specification contradicts itself on whether they are
+    truncated.
     """
     bounds = case.arrays(3)
     require_kind(NUMERIC, *bounds)
@@ -296,7 +300,7 @@ def _count(bounds: Sequence[Array], work: np.dtype[Any]) -> int:
 
 
 def shape_of(case: KernelCase) -> Array:
-    """Return the shape in `output_type`, or its part from `start` to `end`, which are clamped."""
+    """Return the shape in `output_type`; with `start` and `end`, which are clamped, a part of it."""
     dims = case.array(0).shape
     dims = dims[case.attributes.integer("start", 0) : case.attributes.integer("end", len(dims))]
     destination = case.dtype("output_type", "i64")
@@ -310,7 +314,7 @@ def size(case: KernelCase) -> Array:
 
 
 def non_zero(case: KernelCase) -> Array:
-    """Return the positions of all elements that are not 0, one row for each axis."""
+    """Return the positions of all elements other than 0, [rank, count]."""
     data = widen(case.array(0))
     require_kind(NUMERIC | BOOLEAN, data)
     destination = case.dtype("output_type", "i64")
@@ -326,17 +330,17 @@ def constant_of_shape(case: KernelCase) -> Array:
     value = case.attributes.value("value", np.zeros(1, np.float32))
     if not isinstance(value, np.ndarray) or value.size != 1:
         raise UnsupportedCase(f"value is {value}, expected a tensor of one element")
-    return np.broadcast_to(in_own_dtype(value).reshape(()), case.integers(0))
+    return np.broadcast_to(in_native_dtype(value).reshape(()), case.integers(0))
 
 
 # Along axes.
 
 
 def reduction(function: np.ufunc) -> Kernel:
-    """Return the kernel that reduces along axes, attribute or input.
+    """Return the kernel that reduces along axes, which are an attribute or an input.
 
-    An empty list of axes changes nothing in an IR; in ONNX it means all axes unless
-    `noop_with_empty_axes` is set.
+    In OpenVINO an empty list of axes changes nothing. In ONNX it means all axes unless `noop_with_empty_axes`
+    is set.
     """
     is_extreme = function in (np.maximum, np.minimum)
 
@@ -362,7 +366,7 @@ def reduction(function: np.ufunc) -> Kernel:
 
 
 def cumulative_sum(case: KernelCase) -> Array:
-    """Sum up along the axis in input 1, which is 0 if an IR omits that input."""
+    """Sum up along the axis in input 1; by default axis 0 in OpenVINO."""
     data = case.array(0)
     require_kind(NUMERIC, data)
     axis = normalize_axis(0 if not case.is_onnx and not case.has(1) else case.integer(1), data.ndim)

@@ -1,4 +1,7 @@
-"""Kernels of an IR that add up embeddings, or reduce segments."""
+"""Kernels of OpenVINO that add up embeddings, or reduce segments.
+
+A bag is a group of indices; its result is the sum, or the mean, of the selected rows of a table.
+"""
 
 from typing import Any
 
@@ -23,7 +26,7 @@ def _rows(table: Array, indices: Array) -> Array:
 
 
 def _reduced(case: KernelCase, rows: Array, bags: Array, count: int, default: Array | None) -> Array:
-    """Return the sum, or the mean, of the rows of each bag; an empty one has the default row, or zeros."""
+    """Return the sum or mean of the rows of each bag; for an empty bag the default row, or zeros."""
     case.reserve((count, *rows.shape[1:]))
     output = np.zeros((count, *rows.shape[1:]), rows.dtype)
     np.add.at(output, bags, rows)
@@ -37,13 +40,13 @@ def _reduced(case: KernelCase, rows: Array, bags: Array, count: int, default: Ar
 
 
 def offsets(case: KernelCase) -> Array:
-    """Add up the rows of bags; offsets name the first index of each bag."""
+    """Add up the rows of each bag; an input contains the position of each bag's first index."""
     table, indices, starts = case.arrays(3)
     require_kind(NUMERIC, table)
     indices, starts = indices.astype(np.int64), starts.astype(np.int64)
     default = int(case.array(3).reshape(-1)[0]) if case.has(3) else -1
     if starts.size and (starts[0] != 0 or (np.diff(starts) < 0).any() or starts[-1] > indices.size):
-        raise UnsupportedCase(f"offsets do not rise from 0 to at most {indices.size}")
+        raise UnsupportedCase(f"offsets are not ascending from 0 to at most {indices.size}")
     rows = _rows(table, indices)
     if case.has(4):
         rows = rows * _weights(case, 4, rows)
@@ -55,12 +58,12 @@ def offsets(case: KernelCase) -> Array:
 def _weights(case: KernelCase, port: int, rows: Array) -> Array:
     weights = widen(case.array(port))
     if case.attributes.text("reduction", "sum", {"sum", "mean"}) == "mean":
-        raise UnsupportedCase("weights are given, and the reduction is mean")
+        raise UnsupportedCase("weights require the reduction sum, but it is mean")
     return weights.reshape(weights.shape + (1,) * (rows.ndim - weights.ndim))
 
 
 def packed(case: KernelCase) -> Array:
-    """Add up the rows of bags that all have as many indices: [bags, indices per bag]."""
+    """Add up the rows of bags of equal size; indices are [bags, indices per bag]."""
     table, indices = case.arrays(2)
     require_kind(NUMERIC, table)
     if indices.ndim != 2:
@@ -75,7 +78,7 @@ def packed(case: KernelCase) -> Array:
 
 
 def segments(case: KernelCase) -> Array:
-    """Add up rows by the number of their segment."""
+    """Add up the rows of each segment; an input contains the segment number of each row."""
     table, indices, numbers = case.arrays(3)
     require_kind(NUMERIC, table)
     count = int(case.array(3).reshape(-1)[0])
@@ -91,7 +94,7 @@ def segments(case: KernelCase) -> Array:
 
 
 def segment_max(case: KernelCase) -> Array:
-    """Return the maximum of each segment; of an empty one 0, or the lowest number."""
+    """Return the maximum of each segment; for an empty segment 0, or the lowest number."""
     data, numbers = case.arrays(2)
     require_kind(NUMERIC, data)
     ids = numbers.astype(np.int64)
@@ -111,3 +114,24 @@ def segment_max(case: KernelCase) -> Array:
 
 def _lowest(data: Array) -> Any:
     return np.finfo(data.dtype).min if data.dtype.kind == "f" else extreme(data.dtype, is_lowest=True)
+
+
+def fill_empty_rows(case: KernelCase) -> tuple[Array, ...]:
+    """Add an element with the default value to each row of a sparse matrix that has no elements.
+
+    The outputs are indices [n, 2] sorted by row, values, and whether each row was empty.
+    """
+    values, shape, indices, default = case.arrays(4)
+    count = int(shape.reshape(-1)[0])
+    if indices.ndim != 2 or indices.shape[1] != 2:
+        raise UnsupportedCase(f"indices has shape {show(indices.shape)}, expected pairs")
+    rows = indices[:, 0]
+    if rows.size and not (rows.min() >= 0 and rows.max() < count):
+        raise UnsupportedCase(f"a row is out of range, expected 0 to {count - 1}")
+    is_empty = np.bincount(rows.astype(np.int64), minlength=count) == 0
+    added = np.zeros((int(is_empty.sum()), 2), indices.dtype)
+    added[:, 0] = np.flatnonzero(is_empty)
+    every = np.concatenate([indices, added])
+    order = np.argsort(every[:, 0], kind="stable")
+    filled = np.concatenate([values, np.full(len(added), default.reshape(()), values.dtype)])
+    return every[order], filled[order], is_empty

@@ -1,4 +1,4 @@
-"""The argument of a kernel: inputs and attributes of one node, and a limit of what it may allocate."""
+"""The argument of a kernel: `KernelCase`, with inputs and attributes of a node and a limit of its outputs."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,6 +18,7 @@ WHOLE = frozenset({"signed", "unsigned"})
 NUMERIC = WHOLE | {"float"}
 REAL = frozenset({"float"})
 BOOLEAN = frozenset({"boolean"})
+TEXT = frozenset({"string"})
 
 _WORDS = {
     WHOLE: "whole numbers",
@@ -26,20 +27,21 @@ _WORDS = {
     NUMERIC: "numbers",
     BOOLEAN: "booleans",
     NUMERIC | BOOLEAN: "numbers or booleans",
+    NUMERIC | BOOLEAN | TEXT: "numbers, booleans or text",
 }
 
 
 class UnsupportedCase(Error):
-    """A kernel refuses a case: it is illegal, undefined or too large."""
+    """Error: a kernel refuses a case that is illegal, undefined or too large."""
 
 
 class OutputTooLarge(UnsupportedCase):
-    """An output has more elements than the caller allows."""
+    """Error: an output has more elements than the caller allows."""
 
 
 @dataclass(frozen=True, slots=True)
 class KernelCase:
-    """Inputs and attributes of one node; a missing optional input is None."""
+    """Inputs and attributes of a node; a missing optional input is None."""
 
     inputs: tuple[Array | None, ...]
     attributes: Attributes
@@ -61,7 +63,7 @@ class KernelCase:
         return array
 
     def arrays(self, count: int | None = None) -> list[Array]:
-        """Return the first `count` inputs, by default all; raise UnsupportedCase if one is missing."""
+        """Return the first `count` inputs, by default all; raises UnsupportedCase if one is missing."""
         return [self.array(index) for index in range(count or max(1, len(self.inputs)))]
 
     def integers(
@@ -73,10 +75,10 @@ class KernelCase:
         may_be_scalar: bool = False,
         may_be_long: bool = False,
     ) -> list[int]:
-        """Return the integers of an attribute, if it is written, or of a one-dimensional input.
+        """Return the integers of an attribute if it is present, else of an input of rank 1.
 
-        Without a default, attribute or input must exist. A list may have more numbers than a tensor can
-        have dimensions only if it `may_be_long`.
+        Without a default, attribute or input must exist. Only with `may_be_long` may a list be longer than
+        the largest rank of a tensor.
         """
         if name in self.attributes:
             return self.attributes.integers(name)
@@ -104,7 +106,7 @@ class KernelCase:
         return numpy_type
 
     def reserve(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """Check that an output of a shape may be allocated, and return the shape."""
+        """Check that an output of a shape is within the limit, and return the shape."""
         dims = tuple(shape)
         problem = too_many_dimensions(len(dims))  # products of longer lists may take forever
         if problem:
@@ -119,7 +121,7 @@ class KernelCase:
         return dims
 
     def reserve_elementwise(self, *arrays: Array) -> None:
-        """Check the broadcast output of arrays, under the IR's `auto_broadcast`; ONNX always broadcasts."""
+        """Check the broadcast output of arrays, with OpenVINO's `auto_broadcast`; ONNX always broadcasts."""
         shapes = [array.shape for array in arrays]
         rule = self.attributes.text("auto_broadcast", "numpy", {"numpy", "none"})
         if rule == "none" and len(set(shapes)) > 1:
@@ -152,7 +154,7 @@ def normalize_axis(axis: int, rank: int) -> int:
 
 
 def normalize_axes(axes: Sequence[int], rank: int) -> tuple[int, ...]:
-    """Count axes from the front; refuse an axis that occurs twice."""
+    """Return axes as numbers of 0 or more; a repeated axis is refused."""
     normalized = tuple(normalize_axis(axis, rank) for axis in axes)
     if len(set(normalized)) != len(normalized):
         raise UnsupportedCase(f"axes are {show(normalized)}, expected different ones")
@@ -160,7 +162,7 @@ def normalize_axes(axes: Sequence[int], rank: int) -> tuple[int, ...]:
 
 
 def widen(array: Array) -> Array:
-    """Convert f16, and types that NumPy itself does not have (bf16, f8, i4, ...), to a wider type."""
+    """Convert f16, and types that NumPy itself lacks (bf16, f8, i4, ...), to a wider type."""
     if array.dtype.kind == "V" or array.dtype == np.float16:
         return array.astype(np.float32 if kind(array) == "float" else np.int16)
     return array

@@ -1,15 +1,15 @@
-"""Kernels bound to the types and shapes of their inputs, for nodes that are computed again and again.
+"""Kernels bound to the types and shapes of their inputs, for nodes that are computed repeatedly.
 
 A node in the body of a loop has the same attributes, and usually the same types and shapes, in every
-iteration. `bind` checks them once, on a sample that the ordinary kernel has computed, and returns a function
+iteration. `bind` checks them once, with a sample that the ordinary kernel has computed. It returns a function
 that only computes:
 
     Gather, indices i64 [1]    data[3:4]               instead of checks, positions and advanced indexing
     Div, i64 [] by 100         Python's integers       instead of three ufuncs
 
-A bound function gives the outputs of the ordinary kernel, bit for bit, or raises: what depends on values and
-is not computed (a divisor of 0, an index out of range) is left to the ordinary kernel, which words the error.
-An operator without a binder is bound to its ordinary kernel, with attributes that were read once.
+A bound function returns the outputs of the ordinary kernel, bit for bit, or raises. Illegal values (a divisor
+of 0, an index out of range) are left to the ordinary kernel, which has the error messages. An operator
+without a binder is bound to its ordinary kernel, with attributes that were parsed once.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,7 +22,7 @@ from ir_scatter.core.arrays import Array, kind
 from ir_scatter.ops.general_kernels.base import Kernel, KernelCase
 
 Bound: TypeAlias = Callable[..., Any]
-"""Returns the output of a node, or a tuple of several, given its inputs."""
+"""Returns the output of a node, or a tuple of several, for its inputs."""
 
 _PLAIN = frozenset(np.dtype(name) for name in ("?", "b", "B", "h", "H", "i", "I", "q", "Q", "f", "d"))
 """Types that NumPy computes in without widening: all of its own but f16 and complex ones."""
@@ -32,17 +32,17 @@ _INDICES = frozenset(np.dtype(name) for name in ("b", "B", "h", "H", "i", "I", "
 
 
 class Unbound(Exception):
-    """A bound function does not compute these values: the ordinary kernel must."""
+    """Error: a bound function does not support these values, but the ordinary kernel may."""
 
 
 class Sample(NamedTuple):
-    """Inputs of a node that its kernel has computed.
+    """Inputs of a node that its ordinary kernel has computed.
 
     Attributes:
         case: the inputs, in their own dtypes, and the attributes.
         fixed: for each input whether it has the same elements in every call.
         output: the first output.
-        argument: what the row of the operator gives to the maker of its kernel: `np.add`.
+        argument: the argument of the kernel's maker in the operator's row: `np.add`.
     """
 
     case: KernelCase
@@ -55,18 +55,18 @@ class Sample(NamedTuple):
         return self.case.inputs
 
     def are_fixed(self, first: int) -> bool:
-        """Whether all inputs from a number on are fixed or missing."""
+        """Return whether all inputs from number `first` on are fixed or missing."""
         pairs = zip(self.inputs[first:], self.fixed[first:], strict=True)
         return all(is_fixed or array is None for array, is_fixed in pairs)
 
 
 def bind(name: str, kernel: Kernel, sample: Sample) -> tuple[Bound, bool]:
-    """Return the function of a node, and whether types and shapes of its outputs are always the same.
+    """Return the bound function of a node, and whether the types and shapes of its outputs never change.
 
     Args:
         name: the name of the kernel, or of its maker: "arithmetic.binary".
         kernel: the ordinary kernel.
-        sample: inputs that it has computed.
+        sample: inputs that the ordinary kernel has computed.
     """
     binder = _BINDERS.get(name)
     arrays = [array for array in (*sample.inputs, sample.output) if array is not None]
@@ -79,7 +79,7 @@ def bind(name: str, kernel: Kernel, sample: Sample) -> tuple[Bound, bool]:
 
 
 def _is_right(function: Bound, sample: Sample) -> bool:
-    """Return whether a bound function gives the sample's output."""
+    """Return whether a bound function returns the sample's output."""
     try:
         output = function(*sample.inputs)
     except Exception:  # of NumPy, or of the binder's own conversions
@@ -105,7 +105,7 @@ def _ordinary(kernel: Kernel, case: KernelCase) -> Bound:
 
 
 def _as_array(function: Bound, sample: Sample) -> Bound:
-    """Let a ufunc return an array instead of a number if the output has no dimension."""
+    """Return a ufunc that returns an array instead of a number if the output has rank 0."""
     if sample.output.ndim:
         return function
     if len(sample.inputs) == 1:
@@ -146,7 +146,7 @@ def _bind_select(sample: Sample) -> Bound:
 
 
 def _divisor(sample: Sample) -> int | None:
-    """Return the divisor of integers if it is one number that is never 0."""
+    """Return the divisor of an integer division if it is a fixed number other than 0; else None."""
     divisor = sample.inputs[1]
     is_one = divisor is not None and divisor.size == 1 and sample.output.size == 1 and sample.fixed[1]
     return (int(divisor.item()) or None) if is_one and divisor is not None else None
@@ -180,7 +180,7 @@ def _bind_modulo(sample: Sample) -> Bound | None:
 
 
 def _of_integers(function: Callable[[int], int], sample: Sample) -> Bound | None:
-    """Return the function of an output of one integer; NumPy refuses numbers that do not fit its type."""
+    """Return a bound function for an output of one integer; NumPy refuses numbers beyond its type."""
     dtype, rank = sample.output.dtype, sample.output.ndim
     if rank == 0:
         return lambda left, right: np.array(function(left.item()), dtype)
@@ -238,7 +238,7 @@ def _bind_constant(sample: Sample) -> Bound:
 
 
 def _index(number: int, size: int, *, wraps: bool) -> int:
-    """Return a position counted from the front; raise Unbound if it is out of range."""
+    """Return an index as a position of 0 or more; raises Unbound if it is out of range."""
     position = number + size if wraps and number < 0 else number
     if not 0 <= position < size:
         raise Unbound
@@ -334,4 +334,4 @@ _BINDERS: Mapping[str, Callable[[Sample], Bound | None]] = {
     "select.gather_elements": _bind_gather_elements,
     "select.gather_nd": _bind_gather_nd,
 }
-"""The maker of bound functions for each kernel; it returns None for a sample that it does not handle."""
+"""Makers of bound functions by kernel; a maker returns None for an unsupported sample."""

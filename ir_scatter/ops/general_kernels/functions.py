@@ -38,11 +38,11 @@ def real(function: Callable[[Array], Any]) -> Kernel:
 
 
 _BLOCK = 1 << 15
-"""Elements that are computed at once: what a function keeps of so many fits into the cache of a core."""
+"""Elements that are computed at a time: the intermediate results fit into the cache of a core."""
 
 
 def in_blocks(function: Callable[[Array], Any], data: Array) -> Array:
-    """Apply a function of single elements to one block of a large array after the other."""
+    """Apply an elementwise function to a large array, block by block."""
     if data.size <= 2 * _BLOCK or not data.flags.c_contiguous:
         return np.asarray(function(data))
     flat, outputs = data.reshape(-1), np.empty(data.size, data.dtype)
@@ -63,7 +63,10 @@ def parametric(function: Callable[[Array, KernelCase], Any]) -> Kernel:
 
 
 def parameter(case: KernelCase, name: str, port: int, default: float | None = None) -> Any:
-    """Return a number, an attribute in ONNX and an input in an IR, in the type that data is computed in."""
+    """Return a parameter of a function in the type of its computation.
+
+    It is an attribute in ONNX, and an input in OpenVINO.
+    """
     if case.is_onnx or not case.has(port):
         return _as_data(case, case.attributes.number(name, default))
     number = case.array(port)
@@ -82,7 +85,7 @@ def _as_data(case: KernelCase, number: Any) -> Any:
 
 _ERF_ENDS = (0.0, 2.0, 3.0, 4.0, 6.0)
 _ERF_LIMIT = 4.0
-"""Where the error function of an f32 number is 1."""
+"""The error function of an f32 number of at least this magnitude is 1 or -1."""
 
 
 def _interpolate(function: Callable[[float], float], low: float, high: float, degree: int = 24) -> Any:
@@ -111,7 +114,7 @@ _ATANH_OF_ERF = _interpolate(_atanh_over_root, 0.0, _ERF_LIMIT**2, degree=14).co
 
 
 def erf(data: Array) -> Array:
-    """Return the error function, to 3e-16 in f64 and to two units in the last place in f32."""
+    """Return the error function, with an error of 3e-16 in f64, and two units in the last place in f32."""
     return in_blocks(_erf_of_f32 if data.dtype == np.float32 else _erf_of_f64, data)
 
 
@@ -139,17 +142,34 @@ def _erf_of_f64(data: Array) -> Array:
 
 
 def error_function(case: KernelCase) -> Array:
-    """Return the error function; of integers too, truncated."""
+    """Return the error function; for integers the result is truncated."""
     data = case.array(0)
     require_kind(NUMERIC, data)
     return narrow(erf(widen(data)), data.dtype)
+
+
+_SERIES = 0.147
+"""A constant of Winitzki's approximation of the inverse error function, good to three digits."""
+
+
+def inverse_erf(data: Array) -> Array:
+    """Return the inverse of the error function: an approximation, refined by Newton's method in f64."""
+    numbers = data.astype(np.float64)
+    square = np.log1p(-numbers * numbers)
+    first = 2 / (np.pi * _SERIES) + square / 2
+    result = np.copysign(np.sqrt(np.sqrt(first * first - square / _SERIES) - first), numbers)
+    for _ in range(4):
+        step = (_erf_of_f64(result) - numbers) * (np.pi**0.5 / 2) * np.exp(result * result)
+        result = np.where(np.isfinite(step), result - step / (1 + result * step), result)
+    ends = np.where(np.abs(numbers) == 1, np.copysign(np.inf, numbers), np.nan)
+    return np.where(np.abs(numbers) < 1, result, ends).astype(data.dtype)
 
 
 # Activations.
 
 
 def sigmoid(data: Array) -> Array:
-    """Return exp(x) / (1 + exp(x)) below 0 and 1 / (1 + exp(-x)) above, so that nothing overflows."""
+    """Return 1 / (1 + exp(-x)), computed as exp(x) / (1 + exp(x)) below 0 so that nothing overflows."""
     return np.asarray(np.exp(np.minimum(data, 0)) / (1 + np.exp(-np.abs(data))))
 
 
@@ -202,7 +222,7 @@ def hard_sigmoid(data: Array, case: KernelCase) -> Array:
 
 
 def relu6_shifted(data: Array) -> Array:
-    """Return min(max(x + 3, 0), 6), which the hard functions of an IR divide by 6."""
+    """Return min(max(x + 3, 0), 6), which OpenVINO's HSwish and HSigmoid divide by 6."""
     return np.asarray(np.clip(data + data.dtype.type(3), 0, 6))
 
 
@@ -223,7 +243,7 @@ def swish(data: Array, case: KernelCase) -> Array:
 
 
 def gelu(data: Array, case: KernelCase) -> Array:
-    """Return x times the distribution function of normal numbers, or its approximation by tanh."""
+    """Return x times the cumulative normal distribution, or its approximation by tanh."""
     name = "approximate" if case.is_onnx else "approximation_mode"
     half, one = data.dtype.type(0.5), data.dtype.type(1)
     if case.attributes.text(name, "none", {"none", "erf", "tanh"}) == "tanh":
@@ -242,9 +262,9 @@ def shrink(case: KernelCase) -> Array:
 
 
 def prelu(case: KernelCase) -> Array:
-    """Multiply negative elements by a slope that broadcasts to data.
+    """Multiply negative elements by a slope that is broadcast to data.
 
-    In an IR a slope of one dimension belongs to the channels, axis 1, if it has as many elements.
+    In OpenVINO a slope of rank 1 belongs to the channels, axis 1, if it has as many elements.
     """
     data, slope = case.arrays(2)
     require_kind(NUMERIC, data, slope)
@@ -258,7 +278,7 @@ def prelu(case: KernelCase) -> Array:
 
 
 def clip(case: KernelCase) -> Array:
-    """Limit elements by attributes, or by inputs since opset 11 of ONNX; the upper limit wins."""
+    """Clamp elements to limits: attributes, or inputs since opset 11 of ONNX. The upper limit wins."""
     data = case.array(0)
     require_kind(NUMERIC, data)
     wide = widen(data)
@@ -271,7 +291,7 @@ def clip(case: KernelCase) -> Array:
 
 
 def _limit(case: KernelCase, data: Array, port: int, name: str) -> Any:
-    """Return a limit in the type of data; a fraction is rounded inwards for integers, as the IR demands."""
+    """Return a limit in the type of data. OpenVINO rounds a fraction inwards for integers."""
     if case.has(port):
         limit = case.array(port)
         if limit.size != 1:
@@ -291,7 +311,7 @@ def _limit(case: KernelCase, data: Array, port: int, name: str) -> Any:
 
 
 def dropout(case: KernelCase) -> tuple[Array, ...]:
-    """Return data and a mask of true; in training the result is random and refused, unless the ratio is 0."""
+    """Return data and a mask of true. Random results, in training mode with a ratio above 0, are refused."""
     data = case.array(0)
     is_training = case.has(2) and bool(case.array(2).reshape(-1)[0])
     if not case.is_since(7) and not case.attributes.boolean("is_test", False):
@@ -306,7 +326,7 @@ def dropout(case: KernelCase) -> tuple[Array, ...]:
 
 
 def test_of_number(function: Callable[[Array], Any]) -> Kernel:
-    """Return the kernel that tests floating-point numbers."""
+    """Return the kernel of a test of floating-point numbers."""
 
     def kernel(case: KernelCase) -> Array:
         data = case.array(0)
@@ -317,7 +337,7 @@ def test_of_number(function: Callable[[Array], Any]) -> Kernel:
 
 
 def is_infinite(case: KernelCase) -> Array:
-    """Return where elements are infinite; attributes leave out one of the signs."""
+    """Return whether elements are infinite; attributes may exclude one of the signs."""
     data = case.array(0)
     require_kind(REAL, data)
     wide = widen(data)
@@ -337,7 +357,7 @@ def sign(data: Array) -> Array:
 
 
 def round_elements(case: KernelCase) -> Array:
-    """Round to integers: halves to even ones, or in an IR away from 0 if `mode` says so."""
+    """Round to integers, halves to even; in OpenVINO's `mode` "half_away_from_zero" away from 0."""
     data = case.array(0)
     require_kind(NUMERIC, data)
     if kind(data) != "float":
@@ -364,7 +384,7 @@ def squared_difference(case: KernelCase) -> Array:
 
 
 def mean(case: KernelCase) -> Array:
-    """Return the mean of all inputs, element by element."""
+    """Return the elementwise mean of all inputs."""
     arrays = case.arrays()
     require_kind(REAL, *arrays)
     type = require_same_type(*arrays)
@@ -392,16 +412,21 @@ def bitwise(function: np.ufunc) -> Kernel:
 
 
 def bit_cast(case: KernelCase) -> Array:
-    """Return the same bits as elements of another type of as many bits."""
+    """Reinterpret the bits of elements as another type of the same size."""
     data, type = case.array(0), case.dtype("to")
     old, new = from_dtype(data.dtype), from_dtype(type)
     if old is None or new is None or old.bits != new.bits or old.bits < 8:
-        raise UnsupportedCase(f"{data.dtype} and {type} are not of as many bits, or of fewer than 8")
+        raise UnsupportedCase(
+            f"cannot reinterpret {data.dtype} as {type}: expected types of equal size and 8 bits or more"
+        )
     return np.ascontiguousarray(data).view(type).reshape(data.shape)
 
 
 def bit_shift(case: KernelCase) -> Array:
-    """Shift bits; by all of them, or a negative count, leaves 0, or -1 of a negative number to the right."""
+    """Shift bits. In ONNX a count outside of 0 to the number of bits - 1 results in 0.
+
+    A negative number that is shifted to the right results in -1 instead.
+    """
     is_left = case.attributes.text("direction", None, {"left", "right"}) == "left"
     return _shifted(case, is_left=is_left)
 

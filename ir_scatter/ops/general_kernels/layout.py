@@ -28,7 +28,7 @@ def identity(case: KernelCase) -> Array:
 
 
 def reshape(case: KernelCase) -> Array:
-    """Reshape; 0 copies a dimension if `special_zero` (IR) is true, or `allowzero` (ONNX) is 0."""
+    """Reshape. 0 copies a dimension if `special_zero` (IR) is true, or `allowzero` (ONNX) is 0."""
     data, pattern = case.array(0), case.integers(1, "shape")
     copies_zero = zero_copies(case.attributes, is_onnx=case.is_onnx)
     if copies_zero and 0 in pattern[data.ndim :]:
@@ -42,7 +42,7 @@ def reshape(case: KernelCase) -> Array:
 
 
 def flatten(case: KernelCase) -> Array:
-    """Reshape to a matrix: all dimensions before `axis`, and all from it on; `axis` may be the rank."""
+    """Reshape to a matrix: the dimensions before `axis`, and those from it on. `axis` may be the rank."""
     data, axis = case.array(0), case.attributes.integer("axis", 1)
     if axis != data.ndim:
         axis = normalize_axis(axis, data.ndim)
@@ -50,7 +50,7 @@ def flatten(case: KernelCase) -> Array:
 
 
 def squeeze(case: KernelCase) -> Array:
-    """Remove dimensions of 1: all, or those of `axes`; other axes that an IR names stay."""
+    """Remove dimensions of 1: all, or those in `axes`. OpenVINO ignores axes with another size."""
     data = case.array(0)
     if case.is_onnx and "axes" not in case.attributes and not case.has(1):
         return np.squeeze(data)
@@ -69,7 +69,7 @@ def unsqueeze(case: KernelCase) -> Array:
 
 
 def transpose(case: KernelCase) -> Array:
-    """Permute the axes; an empty order reverses them, and so does a missing one in ONNX."""
+    """Permute the axes. An empty order reverses them, in ONNX also a missing one."""
     data = case.array(0)
     order = case.integers(1, "perm", default=() if case.is_onnx else None)
     if order and sorted(order) != list(range(data.ndim)):
@@ -80,7 +80,7 @@ def transpose(case: KernelCase) -> Array:
 
 
 def broadcast(case: KernelCase) -> Array:
-    """Broadcast data to a shape in the IR's modes numpy, explicit and bidirectional.
+    """Broadcast data to a shape in OpenVINO's modes numpy, explicit and bidirectional.
 
     The specification does not say whether mode explicit repeats a dimension of 1; here it does. OpenVINO
     writes "none" for explicit, and reads "none" as explicit.
@@ -94,20 +94,20 @@ def broadcast(case: KernelCase) -> Array:
         is_sorted = all(left < right for left, right in pairwise(axes))
         if len(axes) != data.ndim or not is_sorted or not all(0 <= axis < rank for axis in axes):
             raise UnsupportedCase(
-                f"axes_mapping is {show_numbers(axes)}, expected {data.ndim} rising axes below {rank}"
+                f"axes_mapping is {show_numbers(axes)}, expected {data.ndim} ascending axes below {rank}"
             )
         data = np.expand_dims(data, [axis for axis in range(rank) if axis not in axes])
     return np.broadcast_to(data, target)
 
 
 def expand(case: KernelCase) -> Array:
-    """Broadcast data bidirectionally with a shape."""
+    """Broadcast data and a shape to each other."""
     data, shape = case.array(0), case.integers(1)
     return np.broadcast_to(data, np.broadcast_shapes(data.shape, tuple(shape)))
 
 
 def tile(case: KernelCase) -> Array:
-    """Repeat data along each axis; in an IR the shorter of shape and repeats is filled up with leading 1s."""
+    """Repeat data along each axis. In OpenVINO the shorter one of shape and repeats gets leading 1s."""
     data, repeats = case.array(0), case.integers(1)
     if case.is_onnx and (len(repeats) != data.ndim or len(case.inputs) > 2):
         raise UnsupportedCase(f"{counted(len(repeats), 'repeat')} for {counted(data.ndim, 'axis', 'axes')}")
@@ -129,7 +129,7 @@ def concat(case: KernelCase) -> Array:
 
 
 def split(case: KernelCase) -> tuple[Array, ...]:
-    """Split into `num_splits` equal parts in an IR, and in ONNX by lengths or into equal parts.
+    """Split into equal parts, `num_splits` in OpenVINO; in ONNX also by lengths.
 
     In ONNX the lengths are an input or an attribute. The number of parts is the attribute `num_outputs`,
     which allows a shorter last part, or before opset 18 the number of outputs.
@@ -152,7 +152,7 @@ def split(case: KernelCase) -> tuple[Array, ...]:
 
 
 def variadic_split(case: KernelCase) -> tuple[Array, ...]:
-    """Split into parts of the lengths in input 2; one may be -1, the rest."""
+    """Split into parts of the lengths in input 2; -1 stands for the rest."""
     data, lengths = case.array(0), case.integers(2, may_be_long=True)
     axis = normalize_axis(case.integer(1), data.ndim)
     if lengths.count(-1) == 1:
@@ -169,10 +169,10 @@ def _parts(data: Array, axis: int, lengths: list[int]) -> tuple[Array, ...]:
 
 
 def slice_ranges(case: KernelCase) -> Array:
-    """Take ranges of data: starts, ends and optional axes and steps; attributes in ONNX's opset 1.
+    """Slice ranges of data: starts, ends and optional axes and steps. They are attributes in ONNX's opset 1.
 
-    The specification of the IR says both that starts are clamped and that Python's rules hold. They
-    contradict each other for a backward slice that starts before position 0, which is refused.
+    OpenVINO's specification says both that starts are clamped and that Python's rules hold. These contradict
+    each other for a backward slice that starts before position 0, which is refused.
     """
     data = case.array(0)
     axes_input, steps_input = (3, 4) if case.is_onnx else (4, 3)
@@ -189,12 +189,12 @@ def slice_ranges(case: KernelCase) -> Array:
 
 
 def strided_slice(case: KernelCase) -> Array:
-    """Take ranges of data, with the five masks of StridedSlice-1.
+    """Slice ranges of data, with the five masks of StridedSlice-1.
 
     The specification contradicts itself in some cases. A backward slice with `end_mask` includes the first
-    element here, as `array[::-1]` does, and `shrink_axis_mask` accepts any `end`. Refused are an unmasked
-    `begin` that equals `end` (one element or an empty slice), and two masks at one position if the
-    specification gives them no order.
+    element here, as `array[::-1]` does, and `shrink_axis_mask` accepts any `end`. Two cases are refused: an
+    unmasked `begin` that equals `end` (one element or an empty slice), and two masks at one position without
+    a specified order.
     """
     data = case.array(0)
     begins, ends = case.integers(1), case.integers(2)
@@ -221,7 +221,9 @@ def strided_slice(case: KernelCase) -> Array:
             steps.append(normalize_axis(begin, size))
             continue
         if begin == end and not mask & {"begin", "end"}:
-            raise UnsupportedCase(f"begin and end are both {begin}: one element or an empty slice")
+            raise UnsupportedCase(
+                f"begin and end are both {begin}, which may mean one element or an empty slice"
+            )
         first = (0 if stride > 0 else size) if "begin" in mask else begin
         last = (size if stride > 0 else -size - 1) if "end" in mask else end
         steps.append(range_of(first, last, stride, size))
@@ -234,7 +236,7 @@ def range_of(start: int, stop: int, step: int, size: int) -> slice:
 
 
 def _masks(case: KernelCase, length: int) -> list[set[str]]:
-    """Return the names of the masks that are 1 at each position; short masks are filled up with zeros."""
+    """Return the names of the masks that are 1, for each position; short masks are extended by zeros."""
     names: list[set[str]] = [set() for _ in range(length)]
     for name in ("begin", "end", "new_axis", "shrink_axis", "ellipsis"):
         bits = case.attributes.integers(f"{name}_mask", None if name in {"begin", "end"} else ())

@@ -21,7 +21,7 @@ _EXACT = 1 << 53
 
 
 def matmul(case: KernelCase) -> Array:
-    """Multiply matrices; an IR transposes operands of two or more dimensions if attributes say so."""
+    """Multiply matrices. OpenVINO's attributes may transpose operands of rank 2 or more."""
     left, right = case.arrays(2)
     require_kind(NUMERIC, left, right)
     type = require_same_type(left, right)
@@ -51,7 +51,7 @@ def product(case: KernelCase, left: Array, right: Array) -> Array:
 
 
 def _integer_product(left: Array, right: Array) -> Array:
-    """Multiply integers: in f64 if all sums are exact there, which is far faster."""
+    """Multiply integers; in f64, which is far faster, if all sums are exact there."""
     bound = [float(np.abs(operand.astype(np.float64)).max(initial=0)) for operand in (left, right)]
     if bound[0] * bound[1] * max(left.shape[-1], 1) < _EXACT:
         exact = np.matmul(left.astype(np.float64), right.astype(np.float64))
@@ -60,7 +60,7 @@ def _integer_product(left: Array, right: Array) -> Array:
 
 
 def gemm(case: KernelCase) -> Array:
-    """Return alpha * A * B + beta * C; of integers only with integers for alpha and beta."""
+    """Return alpha * A * B + beta * C. For integers alpha and beta must be integers."""
     left, right = case.arrays(2)
     require_kind(NUMERIC, left, right)
     type = require_same_type(left, right)
@@ -83,7 +83,7 @@ def gemm(case: KernelCase) -> Array:
 
 
 def matmul_integer(case: KernelCase) -> Array:
-    """Multiply 8-bit integers less their zero points into i32."""
+    """Multiply 8-bit integers, after subtracting their zero points, with an i32 result."""
     left, right = case.arrays(2)
     require_kind(WHOLE, left, right)
     shifted = [
@@ -94,7 +94,7 @@ def matmul_integer(case: KernelCase) -> Array:
 
 
 def zero_point(case: KernelCase, port: int, operand: Array, is_of_rows: bool) -> Array:
-    """Return the zero point of a matrix, one for all or one for each row or column."""
+    """Return the zero point of a matrix, a single one or one for each row or column."""
     if not case.has(port):
         return np.zeros((), np.int64)
     point = widen(case.array(port)).astype(np.int64)
@@ -104,7 +104,7 @@ def zero_point(case: KernelCase, port: int, operand: Array, is_of_rows: bool) ->
 
 
 def einsum(case: KernelCase) -> Array:
-    """Sum products along the axes that an equation names."""
+    """Add up products along the axes that an equation names."""
     arrays = case.arrays()
     require_kind(NUMERIC, *arrays)
     type = require_same_type(*arrays)
@@ -133,7 +133,7 @@ def determinant(case: KernelCase) -> Array:
 
 
 def inverse(case: KernelCase) -> Array:
-    """Return inverses; an IR's `adjoint` asks for the adjugate, that is the inverse times the determinant."""
+    """Return inverses; with OpenVINO's `adjoint` the adjugates (inverse times determinant)."""
     data = case.array(0)
     require_kind(REAL, data)
     wide = widen(data)

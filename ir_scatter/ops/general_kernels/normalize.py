@@ -44,11 +44,11 @@ def softmax_like(function: Callable[[Array, int], Array]) -> Kernel:
 
 
 _BLOCK = 1 << 16
-"""Elements that are computed at once: what a function keeps of so many fits into the cache of a core."""
+"""Elements that are computed at a time: the intermediate results fit into the cache of a core."""
 
 
 def by_rows(function: Callable[[Array], Array], data: Array, axes: Sequence[int]) -> Array:
-    """Apply a function along the last axes, to one block of rows of a large array after the other."""
+    """Apply a function along the last axes of a large array, some rows at a time."""
     first = min(axes, default=data.ndim)
     length = prod(data.shape[first:])
     if data.size <= 2 * _BLOCK or not data.flags.c_contiguous or first == 0 or not length:
@@ -92,7 +92,7 @@ def hardmax_of(data: Array, axis: int) -> Array:
 
 
 def reduction(function: Callable[[Array, tuple[int, ...]], Any]) -> Kernel:
-    """Return the kernel of a reduction, a function of an array and of axes that keeps the rank."""
+    """Return the kernel of a reduction, for a function of an array and axes that keeps the rank."""
 
     def kernel(case: KernelCase) -> Array:
         data = case.array(0)
@@ -109,7 +109,7 @@ def reduction(function: Callable[[Array, tuple[int, ...]], Any]) -> Kernel:
 
 
 def reduced_axes(case: KernelCase, data: Array) -> tuple[tuple[int, ...] | None, bool]:
-    """Return the axes of a reduction, None if nothing is reduced at all, and whether they stay as 1."""
+    """Return the axes of a reduction, None if nothing is reduced, and whether they stay with size 1."""
     axes = case.integers(1, "axes", default=() if case.is_onnx else None, may_be_scalar=True)
     if case.is_onnx and not axes:
         if case.attributes.boolean("noop_with_empty_axes", False):
@@ -120,7 +120,7 @@ def reduced_axes(case: KernelCase, data: Array) -> tuple[tuple[int, ...] | None,
 
 
 def mean_of(data: Array, axes: tuple[int, ...]) -> Any:
-    """Return means; those of integers are truncated, and refused if there is nothing to divide by."""
+    """Return means. Those of integers are truncated; a mean of no elements is refused."""
     count = prod(data.shape[axis] for axis in axes)
     total = data.sum(axes, keepdims=True, dtype=data.dtype)
     if kind(data) == "float":
@@ -159,7 +159,7 @@ def log_of_sum_of_powers(data: Array, axes: tuple[int, ...]) -> Any:
 
 
 def logical_reduction(function: np.ufunc) -> Kernel:
-    """Return the kernel of a reduction of booleans in an IR."""
+    """Return the kernel of a reduction of booleans in OpenVINO."""
 
     def kernel(case: KernelCase) -> Array:
         data = case.array(0)
@@ -174,7 +174,7 @@ def logical_reduction(function: np.ufunc) -> Kernel:
 
 
 def _centred(data: Array, axes: tuple[int, ...]) -> tuple[Array, Array, Array]:
-    """Return means, differences from them, and variances, along axes."""
+    """Return means along axes, differences from the means, and variances."""
     mean = data.mean(axes, keepdims=True)
     centred = data - mean
     return mean, centred, np.square(centred).mean(axes, keepdims=True)
@@ -196,7 +196,7 @@ def layer_normalization(case: KernelCase) -> tuple[Array, ...]:
 
 
 def _stash(case: KernelCase, data: Array) -> np.dtype[Any]:
-    """Return the type that ONNX computes in: f32, or that of data if it is longer."""
+    """Return the type of the computation in ONNX: f32, or that of data if it is longer."""
     if case.attributes.integer("stash_type", 1) not in {1, 11}:
         raise UnsupportedCase("stash_type is neither f32 nor f64")
     least = np.float64 if case.attributes.integer("stash_type", 1) == 11 else np.float32
@@ -213,7 +213,7 @@ def rms_normalization(case: KernelCase) -> Array:
 
 
 def rms(case: KernelCase) -> Array:
-    """Compute the RMS operator of an IR, along the last axis; the scale may be missing."""
+    """Compute OpenVINO's RMS along the last axis; the scale is optional."""
     data = case.array(0)
     require_kind(REAL, data)
     scale = case.array(1) if case.has(1) else np.ones(1, data.dtype)
@@ -238,7 +238,7 @@ def _rms(
 
 
 def mvn(case: KernelCase) -> Array:
-    """Subtract the mean and divide by the standard deviation: MVN of an IR."""
+    """Compute OpenVINO's MVN: subtract the mean and divide by the standard deviation."""
     data = case.array(0)
     require_kind(REAL, data)
     if case.has(1):
@@ -266,7 +266,10 @@ def mean_variance_normalization(case: KernelCase) -> Array:
 
 
 def normalize_l2(case: KernelCase) -> Array:
-    """Divide by the Euclidean norm along axes; `eps` is added to the sum of squares, or its minimum."""
+    """Divide by the Euclidean norm along axes.
+
+    By `eps_mode`, `eps` is added to the sum of squares, or is the minimum of that sum.
+    """
     data = case.array(0)
     require_kind(REAL, data)
     axes = normalize_axes(case.integers(1, may_be_scalar=True), data.ndim)
@@ -278,7 +281,7 @@ def normalize_l2(case: KernelCase) -> Array:
 
 
 def lp_normalization(case: KernelCase) -> Array:
-    """Divide by the norm of order 1 or 2 along an axis; where that is 0, the output is 0."""
+    """Divide by the norm of order 1 or 2 along an axis. Where the norm is 0, the output is 0."""
     data = case.array(0)
     require_kind(REAL, data)
     axis = normalize_axis(case.attributes.integer("axis", -1), data.ndim)
@@ -291,7 +294,7 @@ def lp_normalization(case: KernelCase) -> Array:
 
 
 def _of_channels(array: Array, rank: int) -> Array:
-    """Reshape numbers of channels for data whose axis 1 is the channels."""
+    """Reshape one number per channel for broadcasting with data, whose axis 1 is the channels."""
     return widen(array).reshape((1, -1) + (1,) * (rank - 2))
 
 
@@ -305,7 +308,7 @@ def instance_normalization(case: KernelCase) -> Array:
 
 
 def group_normalization(case: KernelCase) -> Array:
-    """Normalise groups of channels; scale and bias are per channel, in opset 18 to 20 of ONNX per group."""
+    """Normalise groups of channels. Scale and bias are per channel, in opset 18 to 20 of ONNX per group."""
     data, scale, bias = case.arrays(3)
     require_kind(REAL, data, scale, bias)
     groups = case.attributes.integer("num_groups")
@@ -324,9 +327,9 @@ def group_normalization(case: KernelCase) -> Array:
 
 
 def batch_normalization(case: KernelCase) -> tuple[Array, ...]:
-    """Normalise with given means and variances; in training mode with those of the batch.
+    """Normalise with means and variances from inputs; in training mode with those of the batch.
 
-    The outputs in training are the normalised data, and the running mean and variance.
+    Training returns the normalised data, and the running mean and variance.
     """
     data, scale, bias, mean, variance = case.arrays(5)
     require_kind(REAL, data, scale, bias, mean, variance)
@@ -338,7 +341,7 @@ def batch_normalization(case: KernelCase) -> tuple[Array, ...]:
     epsilon, wide = case.attributes.number("epsilon", 1e-5), widen(data)
     if not case.attributes.boolean("training_mode", False):
         if case.output_count > 1:
-            raise UnsupportedCase("outputs of training are asked for, and training_mode is 0")
+            raise UnsupportedCase("training outputs are requested, but training_mode is 0")
         return (_batch_normalized(wide, scale, bias, widen(mean), widen(variance), epsilon, data.dtype),)
     axes = (0, *range(2, data.ndim))
     batch_mean, _, batch_variance = _centred(wide, axes)
@@ -353,7 +356,7 @@ def batch_normalization(case: KernelCase) -> tuple[Array, ...]:
 
 
 def batch_norm_inference(case: KernelCase) -> Array:
-    """Normalise with given means and variances; version 1 has data as its third input."""
+    """Normalise with means and variances from inputs. In version 1 data is the third input."""
     inputs = case.arrays(5)
     require_kind(REAL, *inputs)
     if not case.is_since(5):
@@ -376,10 +379,10 @@ def _batch_normalized(
 
 
 def local_response_normalization(case: KernelCase) -> Array:
-    """Divide by a power of the sum of squares of neighbours: along the channels, or an IR's axes.
+    """Divide by a power of the sum of squares of neighbours, along channels or OpenVINO's axes.
 
-    The window reaches (size - 1) / 2 elements back, rounded down, and the rest ahead. An IR divides alpha by
-    the number of elements of the window.
+    The window reaches (size - 1) / 2 elements back, rounded down, and the rest ahead. OpenVINO divides alpha
+    by the number of elements of the window.
     """
     data = case.array(0)
     require_kind(REAL, data)
@@ -407,7 +410,7 @@ def local_response_normalization(case: KernelCase) -> Array:
 
 
 def grn(case: KernelCase) -> Array:
-    """Divide by the Euclidean norm of the channels: GRN of an IR."""
+    """Compute OpenVINO's GRN: divide by the Euclidean norm of the channels."""
     data = case.array(0)
     require_kind(REAL, data)
     wide = widen(data)

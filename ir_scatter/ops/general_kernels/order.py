@@ -18,10 +18,11 @@ from ir_scatter.ops.general_kernels.base import (
     require_kind,
     widen,
 )
+from ir_scatter.ops.general_kernels.boxes import descending, suppress
 
 
 def arg_extreme(function: Any) -> Kernel:
-    """Return the kernel of the position of an extreme along an axis: of equal ones the first or the last."""
+    """Return the kernel of ArgMax or ArgMin; of equal elements the first or the last counts."""
 
     def kernel(case: KernelCase) -> Array:
         data = case.array(0)
@@ -39,7 +40,7 @@ def arg_extreme(function: Any) -> Kernel:
 
 
 def sorting_order(data: Array, axis: int, *, descends: bool) -> Array:
-    """Return the positions that sort along an axis; of equal elements the first one comes first."""
+    """Return the positions that sort data along an axis; equal elements keep their order."""
     if not descends:
         return np.argsort(data, axis, kind="stable")
     backwards = np.argsort(np.flip(data, axis), axis, kind="stable")
@@ -47,11 +48,11 @@ def sorting_order(data: Array, axis: int, *, descends: bool) -> Array:
 
 
 _FEW = 16
-"""Where fewer than one in so many elements is chosen, they are selected before they are sorted."""
+"""If at least this many times fewer elements are returned than exist, they are selected before sorting."""
 
 
 def _top_places(data: Array, axis: int, count: int, *, is_largest: bool) -> Array:
-    """Return the positions of the greatest or least elements, sorted; of equal ones the first come first."""
+    """Return the positions of the largest or smallest elements, sorted; equal elements keep their order."""
     size = data.shape[axis]
     if size < 256 or count * _FEW > size or not count or (data.dtype.kind == "f" and np.isnan(data).any()):
         return sorting_order(data, axis, descends=is_largest).take(range(count), axis)
@@ -68,7 +69,10 @@ def _top_places(data: Array, axis: int, count: int, *, is_largest: bool) -> Arra
 
 
 def top(case: KernelCase) -> tuple[Array, Array]:
-    """Return the k greatest or least elements along an axis, and their positions; ties: the first ones."""
+    """Return the k largest or smallest elements along an axis, and their positions.
+
+    Among equal elements the first ones are returned.
+    """
     data = case.array(0)
     require_kind(NUMERIC, data)
     axis = normalize_axis(case.attributes.integer("axis", -1 if case.is_onnx else None), data.ndim)
@@ -89,7 +93,7 @@ def top(case: KernelCase) -> tuple[Array, Array]:
 
 
 def unique(case: KernelCase) -> tuple[Array, ...]:
-    """Return unique elements or slices, where each is first, which one each is, and how many are equal."""
+    """Return unique elements or slices, and for them: first positions, inverse indices and counts."""
     data = case.array(0)
     require_kind(NUMERIC | BOOLEAN, data)
     wide, axis = widen(data), None
@@ -122,7 +126,7 @@ def unique(case: KernelCase) -> tuple[Array, ...]:
 
 
 def one_hot(case: KernelCase) -> Array:
-    """Put one number at the positions that indices name along a new axis, and another one elsewhere."""
+    """Return one value at the positions in indices along a new axis, and another value elsewhere."""
     indices = case.array(0)
     require_kind(NUMERIC if case.is_onnx else WHOLE, indices)
     depth_array = case.array(1)
@@ -150,7 +154,7 @@ def one_hot(case: KernelCase) -> Array:
 
 
 def bucketize(case: KernelCase) -> Array:
-    """Return the bucket of each element between ascending bounds."""
+    """Return the number of the bucket of each element, given ascending bounds."""
     data, bounds = case.arrays(2)
     require_kind(NUMERIC, data, bounds)
     side = "left" if case.attributes.boolean("with_right_bound", True) else "right"
@@ -159,7 +163,7 @@ def bucketize(case: KernelCase) -> Array:
 
 
 def search_sorted(case: KernelCase) -> Array:
-    """Return where numbers belong in sorted sequences: one for each row of numbers, or one for all."""
+    """Return the insertion positions of numbers in sorted sequences, one for each row or one for all."""
     ordered, numbers = case.arrays(2)
     require_kind(NUMERIC, ordered, numbers)
     side: Any = "right" if case.attributes.boolean("right_mode", False) else "left"
@@ -189,16 +193,16 @@ def compress(case: KernelCase) -> Array:
 
 
 def non_max_suppression(case: KernelCase) -> Any:
-    """Select boxes greedily by score, and drop boxes that overlap a selected one too much.
+    """Select boxes greedily by score, and drop boxes with too much overlap with a selected box.
 
-    ONNX returns [n, 3] triples of batch, class and box. NonMaxSuppression-5 and -9 of an IR also return the
-    scores and the number of triples, and may decay the scores (soft NMS).
+    ONNX returns [n, 3] triples of batch, class and box. OpenVINO's versions 5 and 9 also return the scores
+    and the number of triples, and may decay the scores (soft NMS).
     """
     boxes, scores = (widen(array).astype(np.float64) for array in case.arrays(2))
     if boxes.ndim != 3 or boxes.shape[2] != 4 or scores.ndim != 3:
         raise UnsupportedCase(f"boxes are {show(boxes.shape)} and scores {show(scores.shape)}")
     if not case.is_onnx and not case.is_since(5):
-        raise UnsupportedCase("versions before 5 are not computed")
+        raise UnsupportedCase("NonMaxSuppression before version 5 is not computed")
     most = case.integer(2) if case.has(2) else 0
     overlap, least = (_number(case, port) for port in (3, 4))
     sigma = 0.0 if case.is_onnx else _number(case, 5)
@@ -247,6 +251,13 @@ def _select(
 ) -> list[tuple[int, float]]:
     selected: list[tuple[int, float]] = []
     alive = scores > least if has_least else np.ones(scores.shape, np.bool_)
+    if sigma <= 0:
+        candidates = np.flatnonzero(alive)
+        if np.isnan(scores[candidates]).any():
+            raise UnsupportedCase("a score is NaN")
+        ordered = candidates[descending(scores[candidates])]
+        kept = ordered[suppress(boxes[ordered], overlap, most)]
+        return [(int(place), float(scores[place])) for place in kept]
     areas = np.prod(boxes[:, 2:] - boxes[:, :2], axis=1)
     while alive.any() and len(selected) < most:
         best = int(np.argmax(np.where(alive, scores, -np.inf)))
@@ -257,19 +268,16 @@ def _select(
         common = np.prod(np.maximum(high - low, 0), axis=1)
         union = areas + areas[best] - common
         share = np.where((areas > 0) & (areas[best] > 0), common / np.where(union > 0, union, 1), 0)
-        if sigma > 0:
-            scores *= np.where(alive & (share <= overlap), np.exp(-(share**2) * 0.5 / sigma), 1)
-            alive &= (share <= overlap) & (scores > least)
-        else:
-            alive &= share <= overlap
+        scores *= np.where(alive & (share <= overlap), np.exp(-(share**2) * 0.5 / sigma), 1)
+        alive &= (share <= overlap) & (scores > least)
     return selected
 
 
-# Cumulated products, and membership.
+# Cumulative products.
 
 
 def cumulative_product(case: KernelCase) -> Array:
-    """Multiply along the axis in input 1."""
+    """Multiply cumulatively along the axis in input 1."""
     data = case.array(0)
     require_kind(NUMERIC, data)
     axis = normalize_axis(case.integer(1), data.ndim)

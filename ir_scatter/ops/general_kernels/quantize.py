@@ -35,8 +35,15 @@ def quantize_linear(case: KernelCase) -> Array:
     scaled = wide / factor
     if kind(np.empty(0, type)) == "float":
         return _to_short_float(case, scaled, type)
-    point = _spread(case, case.array(2), data).astype(np.float64) if case.has(2) else 0.0
-    return saturated(np.rint(scaled).astype(np.float64) + point, type)
+    work = np.float32 if scaled.dtype == np.float32 and type.itemsize <= _SHORT else np.float64
+    numbers = np.rint(scaled).astype(work, copy=False)
+    if case.has(2):
+        numbers = numbers + _spread(case, case.array(2), data).astype(work)
+    return saturated(numbers, type)
+
+
+_SHORT = 2
+"""Bytes of integers that f32 represents, with a margin in which sums are exact; beyond it they saturate."""
 
 
 def _check_precision(case: KernelCase, name: str) -> None:
@@ -66,16 +73,17 @@ def _quantized_type(case: KernelCase) -> np.dtype[Any]:
 
 
 def saturated(numbers: Array, type: np.dtype[Any]) -> Array:
-    """Return whole numbers limited to an integer type; NaN is refused."""
-    if np.isnan(numbers).any():
-        raise UnsupportedCase("NaN cannot be quantised")
-    low, high = (extreme(type, is_lowest=is_lowest) for is_lowest in (True, False))
+    """Clamp whole numbers to an integer type; NaN is refused."""
+    low, high = (numbers.dtype.type(extreme(type, is_lowest=is_lowest)) for is_lowest in (True, False))
     limited = np.clip(numbers, low, high)
-    return limited.astype(np.int64).astype(type)
+    if np.isnan(limited.sum(dtype=limited.dtype)):
+        raise UnsupportedCase("NaN cannot be quantised")
+    is_plain = type.kind in "iu" and type.itemsize <= _SHORT
+    return limited.astype(type if is_plain else np.int64).astype(type)
 
 
 def _spread(case: KernelCase, parameter: Array, data: Array) -> Array:
-    """Return scales or zero points for each element: one for all, one per axis position, or one per block."""
+    """Expand scales or zero points to the elements of data: one for all, per axis position, or per block."""
     wide = widen(parameter)
     block = case.attributes.integer("block_size", 0)
     if block:
@@ -107,7 +115,7 @@ def dequantize_linear(case: KernelCase) -> Array:
 
 
 def dynamic_quantize_linear(case: KernelCase) -> tuple[Array, ...]:
-    """Quantise to u8 with a scale and a zero point from the range of data, which includes 0."""
+    """Quantise to u8. Scale and zero point follow from the smallest and largest element, and 0."""
     data = case.array(0)
     require_kind(REAL, data)
     if data.dtype != np.float32:
@@ -122,7 +130,7 @@ def dynamic_quantize_linear(case: KernelCase) -> tuple[Array, ...]:
 
 
 def fake_quantize(case: KernelCase) -> Array:
-    """Round to one of `levels` numbers between two bounds, and map them to two other bounds."""
+    """Round to `levels` numbers between two bounds, and map them to two other bounds."""
     arrays = case.arrays(5)
     require_kind(REAL, *arrays)
     data, in_low, in_high, out_low, out_high = map(widen, arrays)
@@ -144,7 +152,7 @@ def _scale(case: KernelCase, port: int) -> Array:
 
 
 def qlinear_matmul(case: KernelCase) -> Array:
-    """Multiply quantised matrices into a quantised one."""
+    """Multiply quantised matrices, with a quantised result."""
     left, right = case.array(0), case.array(3)
     total = product(
         case,
@@ -164,7 +172,7 @@ def _requantized(case: KernelCase, total: Array, scale: Array) -> Array:
 
 
 def qlinear_convolution(case: KernelCase) -> Array:
-    """Convolve quantised data with quantised weights into quantised data; the bias is i32."""
+    """Convolve quantised data with quantised weights, with a quantised result; the bias is i32."""
     data, weights = case.array(0), case.array(3)
     total = integer_convolution(case, data, weights, (2, 5))
     channels = (1, -1) + (1,) * (data.ndim - 2)

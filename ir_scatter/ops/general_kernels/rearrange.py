@@ -8,6 +8,7 @@ import numpy as np
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.shapes import show
 from ir_scatter.ops.general_kernels.base import (
+    Kernel,
     KernelCase,
     UnsupportedCase,
     narrow,
@@ -22,7 +23,7 @@ _MODES = {"constant", "edge", "reflect", "symmetric", "wrap"}
 
 
 def pad(case: KernelCase) -> Array:
-    """Pad data, or cut it where a pad is negative, in the modes of both dialects."""
+    """Pad data in the modes of both dialects; negative pads crop it."""
     data = case.array(0)
     rank = data.ndim
     if case.is_onnx:
@@ -58,7 +59,7 @@ def pad(case: KernelCase) -> Array:
         if any(max(ends) > size - spare for ends, size in zip(widths, cut.shape, strict=True) if any(ends)):
             raise UnsupportedCase(f"pads are longer than {show(cut.shape)} allows in mode {mode}")
     if any(size == 0 and any(ends) for ends, size in zip(widths, cut.shape, strict=True)):
-        raise UnsupportedCase(f"nothing of {show(cut.shape)} can be repeated")
+        raise UnsupportedCase(f"{show(cut.shape)} has no elements to repeat")
     return np.pad(cut, widths, mode=mode)  # type: ignore[call-overload,no-any-return]
 
 
@@ -75,7 +76,7 @@ def _padding(case: KernelCase, data: Array) -> Any:
 
 
 def center_crop_pad(case: KernelCase) -> Array:
-    """Cut the centre out of data, or pad it with zeros around, to a shape."""
+    """Crop data to its centre, or pad it with zeros around, to a shape."""
     data = case.array(0)
     target = case.integers(1)
     axes = normalize_axes(case.attributes.integers("axes", range(data.ndim)), data.ndim)
@@ -99,7 +100,7 @@ def center_crop_pad(case: KernelCase) -> Array:
 
 
 def roll(case: KernelCase) -> Array:
-    """Shift elements along axes; what leaves on one side enters on the other."""
+    """Rotate elements along axes; elements beyond one end reappear at the other."""
     data = case.array(0)
     shifts, axes = (case.integers(port, may_be_scalar=True, may_be_long=True) for port in (1, 2))
     places = [normalize_axis(axis, data.ndim) for axis in axes]
@@ -112,7 +113,7 @@ def roll(case: KernelCase) -> Array:
 
 
 def reverse(case: KernelCase) -> Array:
-    """Reverse axes: their numbers, or a mask with one boolean for each axis (Reverse-1)."""
+    """Reverse axes. Input 1 contains their numbers, or a boolean for each axis (Reverse-1)."""
     data = case.array(0)
     if case.attributes.text("mode", "index", {"index", "mask"}) == "mask":
         axes = [axis for axis, is_reversed in enumerate(case.array(1).reshape(-1)) if is_reversed]
@@ -122,7 +123,7 @@ def reverse(case: KernelCase) -> Array:
 
 
 def reverse_sequence(case: KernelCase) -> Array:
-    """Reverse the first elements along the time axis, for each batch as many as its length."""
+    """Reverse the first elements along the time axis; input 1 is their number for each batch."""
     data, lengths = case.array(0), case.array(1)
     if case.is_onnx:
         batch, time = case.attributes.integer("batch_axis", 1), case.attributes.integer("time_axis", 0)
@@ -144,7 +145,7 @@ def reverse_sequence(case: KernelCase) -> Array:
 
 
 def triangle(case: KernelCase) -> Array:
-    """Keep the upper or lower triangle of matrices, and put zeros elsewhere."""
+    """Keep the upper or lower triangle of matrices; other elements become zero."""
     data = case.array(0)
     offset = case.integer(1) if case.has(1) else 0
     if data.ndim < 2:
@@ -166,7 +167,7 @@ def eye_like(case: KernelCase) -> Array:
 
 
 def eye(case: KernelCase) -> Array:
-    """Return identity matrices, shifted diagonals of which there may be a batch."""
+    """Return identity matrices, optionally with a shifted diagonal and batch dimensions."""
     rows, columns, offset = (case.integer(port) for port in range(3))
     batch = case.integers(3, default=())
     case.reserve((*batch, rows, columns))
@@ -183,7 +184,7 @@ def _block(case: KernelCase, name: str = "block_size") -> int:
 
 
 def depth_to_space(case: KernelCase) -> Array:
-    """Move blocks of channels into the dimensions behind them."""
+    """Move blocks of channels into the spatial dimensions."""
     data, block = case.array(0), _block(case)
     modes = {"dcr", "crd"} if case.is_onnx else {"blocks_first", "depth_first"}
     mode = case.attributes.text("mode", "dcr" if case.is_onnx else None, modes)
@@ -206,7 +207,7 @@ def depth_to_space(case: KernelCase) -> Array:
 
 
 def space_to_depth(case: KernelCase) -> Array:
-    """Move blocks of the dimensions behind the channels into the channels."""
+    """Move blocks of the spatial dimensions into the channels."""
     data, block = case.array(0), _block(case)
     modes = {"dcr", "crd"} if case.is_onnx else {"blocks_first", "depth_first"}
     default = "dcr" if case.is_onnx else None
@@ -292,7 +293,7 @@ def slice_scatter(case: KernelCase) -> Array:
 
 
 def gather_tree(case: KernelCase) -> Array:
-    """Follow beams back from the last step: GatherTree of an IR."""
+    """Follow beams back from the last step: OpenVINO's GatherTree."""
     steps, parents = case.arrays(2)
     lengths = case.array(2).astype(np.int64)
     end = case.array(3).reshape(-1)[0]
@@ -317,7 +318,7 @@ def gather_tree(case: KernelCase) -> Array:
 
 
 def column_to_image(case: KernelCase) -> Array:
-    """Add up the columns of all blocks where they overlap in the picture."""
+    """Arrange the columns of blocks as an image; overlapping elements are added."""
     data = case.array(0)
     image, block = case.integers(1), case.integers(2)
     rank = len(image)
@@ -367,7 +368,7 @@ def column_to_image(case: KernelCase) -> Array:
 
 
 def extract_patches(case: KernelCase) -> Array:
-    """Return the patches of a picture as channels: ExtractImagePatches of an IR."""
+    """Return the patches of an image as channels: OpenVINO's ExtractImagePatches."""
     data = case.array(0)
     sizes, strides, rates = (case.attributes.integers(name) for name in ("sizes", "strides", "rates"))
     mode = case.attributes.text("auto_pad", None, {"valid", "same_upper", "same_lower"})
@@ -389,3 +390,41 @@ def extract_patches(case: KernelCase) -> Array:
         ]
         parts.append(padded[(slice(None), slice(None), *slices)])
     return np.concatenate(parts, 1)
+
+
+# Colours.
+
+_FROM_YUV = np.array([[1.164, 0.0, 1.596], [1.164, -0.391, -0.813], [1.164, 2.018, 0.0]])
+"""Rows: red, green, blue. Columns: brightness minus 16, and the two colour planes minus 128."""
+
+
+def from_planes(type: str) -> Kernel:
+    """Return the kernel that converts YUV planes of an image, in one tensor or several, to RGB or BGR."""
+    is_joined, is_reversed = type.startswith("NV12"), type.endswith("BGR")
+
+    def kernel(case: KernelCase) -> Array:
+        planes = case.arrays()
+        bright, colours = _planes(planes, is_joined=is_joined)
+        spread = colours.repeat(2, 1).repeat(2, 2)
+        whole = np.concatenate([widen(bright), widen(spread)], -1)
+        work = whole.astype(np.result_type(whole.dtype, np.float32)) - np.array([16, 128, 128], np.float32)
+        output = np.clip(work @ _FROM_YUV.astype(work.dtype).T, 0, 255)
+        if planes[0].dtype == np.uint8:
+            output = np.rint(output)
+        return narrow(output[..., ::-1] if is_reversed else output, planes[0].dtype)
+
+    return kernel
+
+
+def _planes(planes: list[Array], *, is_joined: bool) -> tuple[Array, Array]:
+    """Return brightness [batch, rows, columns, 1] and colours [batch, rows / 2, columns / 2, 2]."""
+    if len(planes) > 1:
+        return planes[0], np.concatenate(planes[1:], -1)
+    (whole,) = planes
+    batch, total, columns, _ = whole.shape
+    rows = total * 2 // 3
+    rest = whole[:, rows:].reshape(batch, -1)
+    if is_joined:
+        return whole[:, :rows], rest.reshape(batch, rows // 2, columns // 2, 2)
+    halves = rest.reshape(batch, 2, rows // 2, columns // 2)
+    return whole[:, :rows], halves.transpose(0, 2, 3, 1)

@@ -1,8 +1,8 @@
-"""Kernels of recurrent networks: RNN, GRU, LSTM of ONNX, and the cells and sequences of an IR.
+"""Kernels of recurrent networks: RNN, GRU and LSTM of ONNX, cells and sequences of OpenVINO.
 
-Gates are [directions, gates * hidden, ...]; the order of gates is that of ONNX inside:
+Gates are [directions, gates * hidden, ...]. Their order is that of ONNX internally:
     LSTM input, output, forget, cell; GRU update, reset, hidden.
-An IR orders those of an LSTM forget, input, cell, output.
+OpenVINO's order for LSTM is forget, input, cell, output.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ from ir_scatter.ops.general_kernels.functions import sigmoid, softplus, softsign
 _Function = Callable[[Array], Any]
 
 _IR_ORDER_OF_LSTM = (1, 3, 0, 2)
-"""Where an IR has the gates input, output, forget, cell."""
+"""The positions of ONNX's gates (input, output, forget, cell) in OpenVINO's order."""
 
 _ALPHAS = {"affine": 1.0, "leakyrelu": 0.01, "thresholdedrelu": 1.0, "hardsigmoid": 0.2, "elu": 1.0}
 _BETAS = {"hardsigmoid": 0.5}
@@ -55,7 +55,7 @@ def _activation(name: str, alpha: float | None, beta: float | None) -> _Function
 
 
 def _activations(case: KernelCase, usual: Sequence[str], directions: int) -> list[list[_Function]]:
-    """Return the activations of each direction."""
+    """Return the activation functions for each direction."""
     names = case.attributes.value("activations", list(usual) * directions)
     names = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
     names = [name.decode() if isinstance(name, bytes) else name for name in names] or list(usual) * directions
@@ -71,7 +71,7 @@ def _activations(case: KernelCase, usual: Sequence[str], directions: int) -> lis
         for numbers, table in zip(
             pools, (_ALPHAS | {"scaledtanh": 1.0}, _BETAS | {"affine": 0.0, "scaledtanh": 1.0}), strict=True
         ):
-            # numbers belong to activations in order; ONNX lists one for each that has such a parameter
+            # in ONNX the numbers follow the order of those activations that have such a parameter
             parameters.append(numbers[place] if place < len(numbers) and name.lower() in table else None)
         functions.append(_activation(name, *parameters))
     count = len(usual)
@@ -82,11 +82,13 @@ def _activations(case: KernelCase, usual: Sequence[str], directions: int) -> lis
 
 @dataclass(frozen=True, slots=True)
 class Direction:
-    """The weights of one direction, in the order of gates of ONNX.
+    """The weights of one direction, with gates in ONNX's order.
 
     Attributes:
-        weights: [gates, hidden, input]. recurrence: [gates, hidden, hidden].
-        bias: [gates, hidden], of the inputs; recurrent_bias: of the hidden state.
+        weights: [gates, hidden, input].
+        recurrence: [gates, hidden, hidden].
+        bias: [gates, hidden], for the inputs.
+        recurrent_bias: [gates, hidden], for the hidden state.
     """
 
     weights: Array
@@ -158,7 +160,7 @@ def _run(
 ) -> tuple[Array, tuple[Array, ...]]:
     """Run over [time, batch, input]; return [time, batch, hidden] and the last states.
 
-    After the length of a sequence the state stays, and the outputs are 0.
+    Beyond the length of a sequence the state stays, and the outputs are 0.
     """
     steps = data.shape[0]
     outputs = np.zeros((steps, *state[0].shape), state[0].dtype)
@@ -261,7 +263,7 @@ rnn, gru, lstm = (recurrent(kind) for kind in ("rnn", "gru", "lstm"))
 def _ir_direction(
     case: KernelCase, kind: str, arrays: Sequence[Array], functions: Sequence[_Function]
 ) -> Direction:
-    """Return the weights [gates * hidden, input], [gates * hidden, hidden] and the bias as a direction."""
+    """Convert OpenVINO's weights [gates * hidden, input], [gates * hidden, hidden] and bias."""
     gates = _KINDS[kind][0]
     weights, recurrence, bias = map(widen, arrays)
     hidden = recurrence.shape[-1]
@@ -285,7 +287,7 @@ def _ir_direction(
 
 
 def cell(kind: str) -> Any:
-    """Return the kernel of RNNCell, GRUCell or LSTMCell of an IR."""
+    """Return the kernel of RNNCell, GRUCell or LSTMCell of OpenVINO."""
     count = 2 if kind == "lstm" else 1
     _, step, usual = _KINDS[kind]
 
@@ -305,7 +307,7 @@ rnn_cell, gru_cell, lstm_cell = (cell(kind) for kind in ("rnn", "gru", "lstm"))
 
 
 def sequence(kind: str) -> Any:
-    """Return the kernel of RNNSequence, GRUSequence or LSTMSequence of an IR: [batch, time, input]."""
+    """Return the kernel of OpenVINO's RNNSequence, GRUSequence or LSTMSequence: [batch, time, input]."""
     count = 2 if kind == "lstm" else 1
     _, step, usual = _KINDS[kind]
 

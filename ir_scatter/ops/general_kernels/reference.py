@@ -1,7 +1,7 @@
-"""Kernels of operators that the package onnx computes: its reference evaluator, behind one seam.
+"""Kernels of operators that the onnx package computes, with its reference evaluator.
 
-The package is imported at the first computation. A row names such a kernel as `reference.onnx('Type')`;
-operators that the evaluator gets wrong, or far slower than NumPy could be, have kernels of their own.
+The package is imported on the first computation. A row names such a kernel `reference.onnx('Type')`.
+Operators that the evaluator computes wrongly or slowly have other kernels.
 """
 
 from typing import Any
@@ -23,7 +23,7 @@ def onnx(name: str) -> Kernel:
 
 
 def _evaluated(case: KernelCase, domain: str, type: str) -> tuple[Array, ...]:
-    """Run a model of one node; whatever the evaluator raises is a refusal."""
+    """Run a model of one node. Any error of the evaluator becomes UnsupportedCase."""
     from onnx import helper, numpy_helper
     from onnx.reference import ReferenceEvaluator
 
@@ -53,4 +53,10 @@ def _evaluated(case: KernelCase, domain: str, type: str) -> tuple[Array, ...]:
         raise UnsupportedCase(f"the reference evaluator of onnx refuses it: {text}") from error
     if not all(isinstance(result, np.ndarray | np.generic) for result in results):
         raise UnsupportedCase("an output is not a tensor")
-    return tuple(map(np.asarray, results))
+    return tuple(map(_as_array, results))
+
+
+def _as_array(result: Any) -> Array:
+    """Return a result as an array; text as objects, of which tensors of text consist."""
+    array = np.asarray(result)
+    return array.astype(object) if array.dtype.kind in "US" else array

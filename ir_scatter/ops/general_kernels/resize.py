@@ -1,7 +1,7 @@
 """Kernels that interpolate between elements: Resize, Upsample, Interpolate, GridSample.
 
-Every axis is interpolated on its own: an output position reads a few input positions ("taps"), each with a
-weight.
+Every axis is interpolated separately. An output position is a weighted sum of a few input positions, its
+taps.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,16 +26,16 @@ from ir_scatter.ops.general_kernels.base import (
 )
 
 _ROUNDING = 1e-5
-"""What OpenVINO adds to a scale before it computes a size, so that 0.33333 of 3 elements is 1."""
+"""OpenVINO adds this to a scale before it computes a size: 0.33333 times 3 elements is 1 element."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResizedAxis:
-    """One axis to interpolate.
+    """An axis to interpolate.
 
     Attributes:
-        scale: output positions per input position, as coordinates count them.
-        region: first and last coordinate of the region of interest, as shares of the axis.
+        scale: output positions per input position, as used for coordinates.
+        region: first and last coordinate of the region of interest, as fractions of the axis.
     """
 
     number: int
@@ -47,7 +47,7 @@ class ResizedAxis:
 
 @dataclass(frozen=True, slots=True)
 class Interpolation:
-    """How a node interpolates: its attributes, in the words of ONNX."""
+    """The attributes of an interpolation, with ONNX's names and values."""
 
     mode: str
     coordinates: str
@@ -60,9 +60,9 @@ class Interpolation:
 
 
 def _coordinates(axis: ResizedAxis, style: Interpolation, work: Any = np.float32) -> Array:
-    """Return the position in the input of each output position.
+    """Return the input coordinate of each output position.
 
-    Runtimes compute it in f32, and which of two elements is nearer may depend on that.
+    Runtimes compute it in f32, whose rounding may decide which of two elements is nearer.
     """
     places = np.arange(axis.output, dtype=work)
     scale, half = work(axis.scale), work(0.5)
@@ -122,7 +122,7 @@ def _cubic(distance: Array, factor: float) -> Array:
 
 
 def _taps(axis: ResizedAxis, style: Interpolation, work: Any) -> tuple[Array, Array]:
-    """Return the input positions that each output position reads, and their weights: [output, taps]."""
+    """Return the taps (input positions) of each output position, and their weights: both [output, taps]."""
     places = _coordinates(axis, style, np.float32 if style.mode == "nearest" else work)
     if style.mode == "nearest":
         nearest = _round(places, style, is_smaller=axis.scale < 1)
@@ -205,7 +205,7 @@ def _limited(numbers: Array, data: Array) -> Array:
 
 
 def resize(case: KernelCase) -> Array:
-    """Compute Resize of all opsets: by scales or by sizes."""
+    """Compute Resize of all opsets, by scales or by sizes."""
     data, attributes = case.array(0), case.attributes
     is_old = not case.is_since(11)
     modes = {"nearest", "linear", "bilinear", "cubic"}
@@ -275,7 +275,7 @@ def _by_sizes(case: KernelCase, old: list[int], sizes: list[int]) -> tuple[list[
 
 
 def upsample(case: KernelCase) -> Array:
-    """Compute Upsample: scales are an input, an attribute, or height_scale and width_scale in opset 1."""
+    """Compute Upsample. Scales are an input, an attribute, or height_scale and width_scale in opset 1."""
     data, attributes = case.array(0), case.attributes
     mode = attributes.text("mode", "nearest", {"nearest", "linear", "bilinear"}).removeprefix("bi")
     if "scales" in attributes:
@@ -297,7 +297,7 @@ def upsample(case: KernelCase) -> Array:
 
 
 def interpolate_ir(case: KernelCase) -> Array:
-    """Compute Interpolate of an IR: version 1 by sizes, 4 and 11 by sizes or scales."""
+    """Compute OpenVINO's Interpolate: version 1 by sizes, 4 and 11 by sizes or scales."""
     data, attributes = case.array(0), case.attributes
     version = 11 if case.is_since(11) else 4 if case.is_since(4) else 1
     words = {"nearest", "linear", "linear_onnx", "cubic", "bilinear_pillow", "bicubic_pillow"}
@@ -352,7 +352,7 @@ def _filled(numbers: Sequence[int], rank: int) -> list[int]:
 
 
 def grid_sample(case: KernelCase) -> Array:
-    """Sample data at the positions of a grid: [batch, channels, *spatial] and [batch, *output, rank]."""
+    """Sample data [batch, channels, *spatial] at the coordinates in a grid [batch, *output, rank]."""
     data, grid = case.arrays(2)
     require_kind(REAL, grid)
     attributes = case.attributes
@@ -368,10 +368,10 @@ def grid_sample(case: KernelCase) -> Array:
     case.reserve((*data.shape[:2], *grid.shape[1:-1]))
     spatial = data.shape[2:]
     if 0 in spatial:
-        raise UnsupportedCase("there is nothing to sample")
+        raise UnsupportedCase("data has no elements to sample")
     numbers = widen(grid).astype(np.result_type(widen(grid).dtype, np.float32))
     numbers = numbers.reshape(data.shape[0], -1, rank)
-    # the last number of a position belongs to the last axis but for the order: x comes first
+    # a position begins with x, the coordinate on the last axis
     places = [_unnormalized(numbers[..., rank - 1 - axis], size, aligns) for axis, size in enumerate(spatial)]
     if mode in {"nearest", "linear"} and padding != "zeros":
         places = [_inside(place, size, padding, aligns) for place, size in zip(places, spatial, strict=True)]

@@ -20,8 +20,8 @@ from ir_scatter.ops.index_values import from_front, outside, whole_numbers
 def gather(case: KernelCase) -> Array:
     """Gather slices along an axis, within batches.
 
-    Gather-1 and Gather-7 of an IR require indices of 0 or more. Since Gather-8 negative indices count from
-    the end, and indices out of range give zeros. In ONNX negative indices count from the end.
+    OpenVINO's Gather-1 and Gather-7 require indices of 0 or more. Since Gather-8 negative indices count from
+    the end, and indices out of range return zeros. In ONNX negative indices count from the end.
     """
     data, indices = case.arrays(2)
     axis = case.attributes.integer("axis", 0) if case.is_onnx else case.integer(2)
@@ -55,8 +55,8 @@ def gather(case: KernelCase) -> Array:
 def gather_nd(case: KernelCase) -> Array:
     """Gather slices by tuples of coordinates.
 
-    GatherND-5 of an IR joins the batch dimensions of its output and forbids negative indices. GatherND-8
-    keeps the dimensions apart, and counts negative indices from the end, as ONNX does.
+    OpenVINO's GatherND-5 merges the batch dimensions of its output and forbids negative indices. GatherND-8
+    keeps the dimensions separate, and counts negative indices from the end, as ONNX does.
     """
     data, indices = case.arrays(2)
     batch_rank = case.attributes.integer("batch_dims", 0)
@@ -81,7 +81,7 @@ def gather_nd(case: KernelCase) -> Array:
 
 
 def gather_elements(case: KernelCase) -> Array:
-    """Gather single elements; off the axis, indices has the shape of data, or may be shorter in ONNX."""
+    """Gather single elements. Off the axis, indices has the shape of data; in ONNX it may be smaller."""
     data, indices = case.arrays(2)
     axis = normalize_axis(case.attributes.integer("axis", 0 if case.is_onnx else None), data.ndim)
     pairs = zip(indices.shape, data.shape, strict=False)
@@ -101,7 +101,7 @@ def gather_elements(case: KernelCase) -> Array:
 def _batch(data: Array, indices: Array, rank: int) -> int:
     if indices.shape[:rank] != data.shape[:rank]:
         raise UnsupportedCase(
-            f"indices is {show(indices.shape)}, expected {show(data.shape[:rank])} in front"
+            f"indices is {show(indices.shape)}, expected {show(data.shape[:rank])} as leading dimensions"
         )
     return prod(data.shape[:rank])
 
@@ -112,7 +112,7 @@ def _whole(indices: Array) -> Array:
 
 
 def _positions(indices: Array, size: int, *, wraps: bool) -> Array:
-    """Return i64 indices counted from the front; raise UnsupportedCase if one is out of range."""
+    """Return indices as i64 positions of 0 or more; raises UnsupportedCase if one is out of range."""
     bad = outside(indices, [(-size if wraps else 0, size - 1)])
     if bad is not None:
         raise UnsupportedCase(f"an index is {bad.value}, expected {bad.low} to {bad.high}")

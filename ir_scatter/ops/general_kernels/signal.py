@@ -36,7 +36,7 @@ def _pairs(numbers: Array) -> Array:
 
 
 def dft(case: KernelCase) -> Array:
-    """Compute DFT of ONNX: the axis is an input since opset 20, an attribute before."""
+    """Compute ONNX's DFT. The axis is an input since opset 20, and an attribute before."""
     data = case.array(0)
     require_kind(REAL, data)
     is_inverse, is_onesided = (case.attributes.boolean(name, False) for name in ("inverse", "onesided"))
@@ -46,7 +46,7 @@ def dft(case: KernelCase) -> Array:
         axis = case.attributes.integer("axis", 1)
     axis = normalize_axis(axis, data.ndim)
     if axis == data.ndim - 1:
-        raise UnsupportedCase("the axis is that of real and imaginary parts")
+        raise UnsupportedCase("the axis is the one of real and imaginary parts, expected another")
     wide = widen(data)
     length = case.integer(1) if case.has(1) else None
     if length is not None and length < 1:
@@ -68,7 +68,7 @@ def _signal(case: KernelCase, rank: int) -> tuple[tuple[int, ...], list[int] | N
 
 
 def _fitted(numbers: Array, axes: Sequence[int], sizes: Sequence[int] | None) -> Array:
-    """Return numbers cut, or filled up with zeros, to sizes; -1 leaves a dimension as it is."""
+    """Crop, or pad with zeros, to sizes; a size of -1 keeps the dimension."""
     for axis, size in zip(axes, sizes or (), strict=False):
         if size < 0 or size == numbers.shape[axis]:
             continue
@@ -85,7 +85,7 @@ fft, ifft = np.fft.fftn, np.fft.ifftn
 
 
 def fourier(function: Any) -> Any:
-    """Return the kernel of DFT or IDFT of an IR."""
+    """Return the kernel of OpenVINO's DFT or IDFT."""
 
     def kernel(case: KernelCase) -> Array:
         data = case.array(0)
@@ -98,7 +98,7 @@ def fourier(function: Any) -> Any:
 
 
 def real_fourier(case: KernelCase) -> Array:
-    """Compute RDFT: real numbers to the first half of their transform."""
+    """Compute RDFT: from real numbers to the first half of their transform."""
     data = case.array(0)
     require_kind(REAL, data)
     axes, sizes = _signal(case, data.ndim)
@@ -106,7 +106,7 @@ def real_fourier(case: KernelCase) -> Array:
 
 
 def inverse_real_fourier(case: KernelCase) -> Array:
-    """Compute IRDFT: the first half of a transform to real numbers."""
+    """Compute IRDFT: from the first half of a transform to real numbers."""
     data = case.array(0)
     require_kind(REAL, data)
     numbers = _complex(widen(data))
@@ -120,7 +120,7 @@ def inverse_real_fourier(case: KernelCase) -> Array:
 
 
 def stft_ir(case: KernelCase) -> Array:
-    """Compute STFT of an IR: frames of a signal, times a window, transformed to their first half."""
+    """Compute OpenVINO's STFT: the first half of the transform of windowed frames of a signal."""
     data, window = case.arrays(2)
     require_kind(REAL, data, window)
     size, step = case.integer(2), case.integer(3)
@@ -136,8 +136,44 @@ def stft_ir(case: KernelCase) -> Array:
     return narrow(output if data.ndim > 1 else output[0], data.dtype)
 
 
+def inverse_stft(case: KernelCase) -> Array:
+    """Compute ISTFT of an IR: add up overlapping frames, and divide by the sum of squared windows."""
+    data, window = case.arrays(2)
+    require_kind(REAL, data, window)
+    size, step = case.integer(2), case.integer(3)
+    numbers = _complex(widen(data))
+    numbers = numbers.reshape(-1, *numbers.shape[-2:])  # [batch, size / 2 + 1, frames]
+    if not 0 < window.size <= size or step < 1 or numbers.shape[1] != size // 2 + 1:
+        raise UnsupportedCase(f"frame_size is {size}, frame_step {step}, and data {show(data.shape)}")
+    before = (size - window.size) // 2
+    full = np.pad(widen(window), (before, size - window.size - before))
+    frames = np.fft.irfft(numbers, size, axis=1)
+    if case.attributes.boolean("normalized"):
+        frames = frames * size**0.5
+    count = frames.shape[2]
+    length = size + step * (count - 1)
+    signal, weight = np.zeros((len(frames), length), frames.dtype), np.zeros(length, frames.dtype)
+    for number in range(count):
+        place = slice(number * step, number * step + size)
+        signal[:, place] += frames[:, :, number] * full
+        weight[place] += full * full
+    signal = np.where(weight > _LEAST_WEIGHT, signal / np.where(weight > _LEAST_WEIGHT, weight, 1), 0)
+    is_centred, length_needed = case.attributes.boolean("center"), case.integer(4) if case.has(4) else None
+    if is_centred:
+        signal = signal[:, size // 2 :]
+    if length_needed is not None:
+        signal = np.pad(signal[:, :length_needed], [(0, 0), (0, max(0, length_needed - signal.shape[1]))])
+    elif is_centred:
+        signal = signal[:, : length - size // 2 * 2]
+    return narrow(signal if data.ndim > 3 else signal[0], data.dtype)
+
+
+_LEAST_WEIGHT = 1e-11
+"""Where squared windows add up to less, nothing is known of the signal, and it is 0."""
+
+
 def stft(case: KernelCase) -> Array:
-    """Compute STFT of ONNX: frames of a signal, times a window, transformed, by default to their half."""
+    """Compute ONNX's STFT: the transform of windowed frames of a signal, by default its first half."""
     data = case.array(0)
     require_kind(REAL, data)
     step = case.integer(1)
@@ -160,7 +196,7 @@ def stft(case: KernelCase) -> Array:
 
 
 def cosine_window(case: KernelCase, coefficients: Sequence[float]) -> Array:
-    """Return the alternating sum of cosines, of a periodic or a symmetric window."""
+    """Return a periodic or symmetric window, an alternating sum of cosines."""
     array = case.array(0)
     require_kind(WHOLE, array)
     if array.size != 1:

@@ -1,7 +1,10 @@
-"""Kernels that slide windows over pictures: convolutions, transposed convolutions and pooling."""
+"""Kernels that slide windows over images: convolutions, transposed convolutions and pooling.
+
+A place is a position within a window; a 3 by 3 window has nine places.
+"""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product as combinations
 from math import ceil, prod
 from typing import Any
@@ -10,6 +13,7 @@ import numpy as np
 
 from ir_scatter.core.arrays import Array, extreme
 from ir_scatter.core.shapes import show
+from ir_scatter.ops.attributes import Attributes
 from ir_scatter.ops.general_kernels.base import (
     NUMERIC,
     REAL,
@@ -23,22 +27,22 @@ from ir_scatter.ops.general_kernels.base import (
 )
 
 _MOST_COLUMNS = 1 << 26
-"""Most elements of the matrix of all windows; above that, one product per place in a window."""
+"""Limit of elements of the matrix of all windows. Above it, products are computed place by place."""
 _FEW_PLACES = 32
-"""Windows of at most this many places need no matrix of all windows if there are many channels."""
+"""Limit of places up to which the matrix of all windows is not needed if there are many channels."""
 _ALL_2: tuple[Any, ...] = (slice(None),) * 2
 _ALL_3: tuple[Any, ...] = (slice(None),) * 3
-"""Selections of everything along the first axes."""
+"""Index of all elements of the first three axes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """Where windows lie in a padded picture: one entry per spatial dimension.
+    """The windows of a padded image, with one entry per spatial dimension.
 
     Attributes:
-        before: padding before the first element; it may be negative, then elements are cut off.
-        after: padding behind the last element, with what rounding up the count needs.
-        pads_end: padding behind the last element as it is written.
+        before: padding before the first element. A negative number crops elements.
+        after: padding after the last element, including elements that `ceil_mode` adds.
+        pads_end: padding after the last element, as in the attributes.
         counts: number of windows.
     """
 
@@ -51,7 +55,7 @@ class Windows:
     counts: tuple[int, ...]
 
     def view(self, padded: Array) -> Array:
-        """Return [..., *counts, *kernel]: all windows of a padded picture, without a copy."""
+        """Return [..., *counts, *kernel]: all windows of a padded image, without a copy."""
         rank = len(self.kernel)
         front = padded.ndim - rank
         steps = padded.strides[front:]
@@ -64,7 +68,7 @@ class Windows:
         return np.lib.stride_tricks.as_strided(padded, shape, strides, writeable=False)
 
     def places(self) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
-        """Yield each place in a window, with the slices of the padded picture that all windows have there."""
+        """Yield each place, with the slices of the padded image that contain this place of all windows."""
         for place in combinations(*map(range, self.kernel)):
             yield (
                 place,
@@ -77,7 +81,7 @@ class Windows:
             )
 
     def pad(self, data: Array, number: Any) -> Array:
-        """Return a picture padded with a number."""
+        """Return an image padded with a number."""
         front = data.ndim - len(self.kernel)
         if min(*self.before, *self.after, 0) < 0:
             cut = [slice(None)] * front + [
@@ -94,7 +98,7 @@ class Windows:
 
 
 def make_windows(case: KernelCase, spatial: Sequence[int], kernel: Sequence[int]) -> Windows:
-    """Return the windows of a node by its attributes: strides, dilations, pads and the rounding of counts."""
+    """Return the windows of a node by its attributes: strides, dilations, pads, and rounding of counts."""
     rank, attributes = len(spatial), case.attributes
     if len(kernel) != rank or not rank or min(kernel) < 1:
         raise UnsupportedCase(f"a window is {show(tuple(kernel))} for {show(tuple(spatial))}")
@@ -163,7 +167,7 @@ def convolution(case: KernelCase) -> Array:
 
 
 def group_convolution(case: KernelCase) -> Array:
-    """Compute GroupConvolution: weights are [groups, out / groups, channels / groups, ...]."""
+    """Compute GroupConvolution; weights are [groups, out / groups, channels / groups, ...]."""
     data, weights = case.arrays(2)
     require_kind(NUMERIC, data, weights)
     type = require_same_type(data, weights)
@@ -185,7 +189,7 @@ def _convolved(
 
 
 def convolve(case: KernelCase, data: Array, weights: Array, windows: Windows, groups: int) -> Array:
-    """Return [batch, out, *counts], with padding of zeros."""
+    """Return [batch, out, *counts], with zero padding."""
     batch, channels = data.shape[:2]
     if groups < 1 or channels != groups * weights.shape[1] or weights.shape[0] % groups:
         raise UnsupportedCase(f"data is {show(data.shape)}, weights {show(weights.shape)}, groups {groups}")
@@ -206,7 +210,7 @@ def convolve(case: KernelCase, data: Array, weights: Array, windows: Windows, gr
 
 
 def _by_places(padded: Array, weights: Array, windows: Windows, groups: int) -> Array:
-    """Convolve by adding up one product for each place in a window."""
+    """Convolve by adding up one product for each place."""
     batch, positions = padded.shape[0], prod(windows.counts)
     each, out = weights.shape[1], weights.shape[0] // groups
     output = np.zeros((batch, groups, out, positions), padded.dtype)
@@ -219,14 +223,14 @@ def _by_places(padded: Array, weights: Array, windows: Windows, groups: int) -> 
 
 
 def convolution_integer(case: KernelCase) -> Array:
-    """Convolve 8-bit integers less their zero points into i32."""
+    """Convolve 8-bit integers, after subtracting their zero points, with an i32 result."""
     data, weights = case.arrays(2)
     require_kind(WHOLE, data, weights)
     return integer_convolution(case, data, weights, (2, 3)).astype(np.int32)
 
 
 def integer_convolution(case: KernelCase, data: Array, weights: Array, points: tuple[int, int]) -> Array:
-    """Return the exact convolution of integers less their zero points; padding is the zero point."""
+    """Convolve integers exactly, after subtracting their zero points; padding is the zero point."""
     left, right = (
         operand.astype(np.float64) - _point(case, port, operand)
         for operand, port in zip((data, weights), points, strict=True)
@@ -244,7 +248,7 @@ def _point(case: KernelCase, port: int, operand: Array) -> Array:
 
 
 def transposed_convolution(case: KernelCase) -> Array:
-    """Compute ConvTranspose: weights are [channels, out / groups, ...]."""
+    """Compute ConvTranspose; weights are [channels, out / groups, ...]."""
     data, weights = case.arrays(2)
     require_kind(REAL, data, weights)
     type = require_same_type(data, weights)
@@ -258,7 +262,7 @@ def transposed_convolution(case: KernelCase) -> Array:
 
 
 def convolution_backprop(case: KernelCase) -> Array:
-    """Compute ConvolutionBackpropData: weights are [channels, out, ...], input 2 the spatial output shape."""
+    """Compute ConvolutionBackpropData; weights are [channels, out, ...], input 2 is the output shape."""
     data, weights = case.arrays(2)
     require_kind(REAL, data, weights)
     type = require_same_type(data, weights)
@@ -267,7 +271,7 @@ def convolution_backprop(case: KernelCase) -> Array:
 
 
 def group_convolution_backprop(case: KernelCase) -> Array:
-    """Compute GroupConvolutionBackpropData: weights are [groups, channels / groups, out / groups, ...]."""
+    """Compute GroupConvolutionBackpropData; weights are [groups, channels / groups, out / groups, ...]."""
     data, weights = case.arrays(2)
     require_kind(REAL, data, weights)
     type = require_same_type(data, weights)
@@ -276,7 +280,7 @@ def group_convolution_backprop(case: KernelCase) -> Array:
 
 
 def _spread(case: KernelCase, data: Array, weights: Array, shape: Sequence[int]) -> Array:
-    """Add each element of data, times the weights, to a window of the output, and cut off the pads.
+    """Add each element of data, times the weights, to a window of the output; then crop the pads.
 
     `weights` is [groups, channels / groups, out / groups, *kernel].
     """
@@ -337,7 +341,7 @@ def _spread(case: KernelCase, data: Array, weights: Array, shape: Sequence[int])
 
 
 def deformable_convolution(case: KernelCase) -> Array:
-    """Compute DeformConv of pictures: the places in a window are moved by offsets, and weighted by a mask."""
+    """Compute DeformConv of images: the places are moved by offsets and weighted by a mask."""
     data, weights, offsets = case.arrays(3)
     require_kind(REAL, data, weights, offsets)
     type = require_same_type(data, weights, offsets)
@@ -368,6 +372,58 @@ def deformable_convolution(case: KernelCase) -> Array:
     if case.has(3):
         result = result + widen(case.array(3)).reshape(1, -1, 1, 1)
     return narrow(result, type)
+
+
+def deformable_convolution_ir(case: KernelCase) -> Array:
+    """Compute OpenVINO's DeformableConvolution; places outside are zero unless pads are interpolated."""
+    data, offsets, weights = case.arrays(3)
+    type, rank = data.dtype, data.ndim - 2
+    parts, groups = (case.attributes.integer(name, 1) for name in ("deformable_group", "group"))
+    before, after = _pads(case, rank)
+    windows = make_windows(case, data.shape[2:], weights.shape[2:])
+    pads = [*before, *after] if auto_pad(case) not in {"same_upper", "same_lower"} else []
+    written = {
+        "strides": windows.strides, "dilations": windows.dilations, "group": groups, "offset_group": parts,
+        "pads": pads or [*windows.before, *windows.after],
+    }  # fmt: skip
+    mask = case.array(3) if case.has(3) else None
+    if not case.attributes.boolean("bilinear_interpolation_pad", False):
+        offsets, kept = _held_inside(windows, data.shape[2:], widen(offsets), parts)
+        mask = kept.astype(offsets.dtype) if mask is None else widen(mask) * kept
+    arrays = [widen(data), widen(weights), widen(offsets), None, mask]
+    inner = KernelCase(
+        tuple(arrays), Attributes(written), True, 22, case.output_count, case.element_limit
+    )  # fmt: skip
+    return narrow(deformable_convolution(inner), type)
+
+
+def _held_inside(windows: Windows, sizes: Sequence[int], offsets: Array, parts: int) -> tuple[Array, Array]:
+    """Return offsets that keep places at or before the last element, and a mask of the places inside."""
+    batch = offsets.shape[0]
+    moves = offsets.reshape(batch, parts, prod(windows.kernel), 2, *windows.counts).copy()
+    inside = np.ones((batch, parts, prod(windows.kernel), *windows.counts), np.bool_)
+    for number, place in enumerate(combinations(*map(range, windows.kernel))):
+        bases = np.ix_(*_positions_at(windows, place))
+        for axis, (base, size) in enumerate(zip(bases, sizes, strict=True)):
+            position = base + moves[:, :, number, axis]
+            inside[:, :, number] &= (position >= 0) & (position < size)
+            moves[:, :, number, axis] = np.minimum(position, size - 1) - base
+    return moves.reshape(offsets.shape), inside.reshape(batch, -1, *windows.counts)
+
+
+def binary_convolution(case: KernelCase) -> Array:
+    """Compute BinaryConvolution: the number of signs that match the weights' bits, minus all others."""
+    data, weights = case.array(0), case.array(1)
+    case.attributes.text("mode", None, {"xnor-popcount"})
+    bits = widen(weights)
+    windows = make_windows(case, data.shape[2:], weights.shape[2:])
+    if any(dilation != 1 for dilation in windows.dilations):
+        raise UnsupportedCase("dilations other than 1 are not computed")
+    pad = case.attributes.number("pad_value", 0.0)
+    signs = np.where(windows.pad(widen(data), pad) > 0, 1.0, -1.0)
+    none = (0,) * len(windows.kernel)
+    inner = replace(windows, before=none, after=none, pads_end=none)
+    return narrow(convolve(case, signs, np.where(bits > 0, 1.0, -1.0), inner, 1), data.dtype)
 
 
 def _sampled(picture: Array, sizes: Sequence[int], rows: Array, columns: Array) -> Array:
@@ -408,12 +464,12 @@ def _pooled(case: KernelCase, data: Array) -> Windows:
 
 
 def max_pool(case: KernelCase) -> tuple[Array, ...]:
-    """Return the maxima of windows, and their positions in the whole tensor, or from an `axis` on."""
+    """Return the maxima of windows, and their positions in the flat tensor, or from an `axis` on."""
     data = case.array(0)
     require_kind(NUMERIC, data)
     windows, wide = _pooled(case, data), widen(data)
     if 0 in data.shape:
-        raise UnsupportedCase("a maximum of nothing is undefined")
+        raise UnsupportedCase("the maximum of an empty window is undefined")
     padded = windows.pad(wide, extreme(wide.dtype, is_lowest=True))
     shape = (*data.shape[:2], *windows.counts)
     highest = np.full(shape, extreme(wide.dtype, is_lowest=True), wide.dtype)
@@ -438,7 +494,7 @@ def max_pool(case: KernelCase) -> tuple[Array, ...]:
 
 
 def _positions_at(windows: Windows, place: Sequence[int]) -> list[Array]:
-    """Return, per spatial axis, the position in data that each window has at a place."""
+    """Return, per spatial axis, the position in data of a place of each window."""
     return [
         np.arange(count) * stride + offset * dilation - before
         for count, stride, offset, dilation, before in zip(
@@ -468,7 +524,7 @@ def _flat_places(case: KernelCase, windows: Windows, place: Sequence[int], shape
 
 
 def _numbered(case: KernelCase, places: Array, shape: Sequence[int]) -> Array:
-    """Return positions in the whole tensor; an IR counts from `axis` on and names the type."""
+    """Return flat positions in the tensor. OpenVINO counts from `axis` on and names the element type."""
     area = prod(shape[2:])
     axis = 0 if case.is_onnx else case.attributes.integer("axis", 0) % len(shape)
     grid: Any = 0
@@ -484,7 +540,7 @@ def _numbered(case: KernelCase, places: Array, shape: Sequence[int]) -> Array:
 def average_pool(case: KernelCase) -> Array:
     """Return the means of windows; padding counts as zeros only if an attribute says so.
 
-    What rounding up adds behind the padding never counts.
+    Elements that rounding up adds after the padding never count.
     """
     data = case.array(0)
     require_kind(REAL, data)
@@ -501,7 +557,7 @@ def average_pool(case: KernelCase) -> Array:
 
 
 def _divisor(windows: Windows, spatial: Sequence[int], counts_pads: bool) -> Array:
-    """Return the number of elements of each window."""
+    """Return the number of counted elements of each window."""
     counts = []
     for axis, size in enumerate(spatial):
         offsets = np.arange(windows.kernel[axis]) * windows.dilations[axis]
@@ -549,7 +605,7 @@ def global_lp_pool(case: KernelCase) -> Array:
 
 
 def adaptive_average_pool(case: KernelCase) -> Array:
-    """Return the means of windows that cover data evenly; input 1 is the number of windows."""
+    """Return the means of windows that divide data evenly; input 1 is the number of windows."""
     data = case.array(0)
     require_kind(REAL, data)
     output = widen(data)
@@ -560,7 +616,7 @@ def adaptive_average_pool(case: KernelCase) -> Array:
 
 
 def adaptive_max_pool(case: KernelCase) -> tuple[Array, ...]:
-    """Return the maxima of windows that cover data evenly, and where they are in each channel."""
+    """Return the maxima of windows that divide data evenly, and their positions in each channel."""
     data = case.array(0)
     require_kind(NUMERIC, data)
     counts, wide = _adaptive_counts(case, data), widen(data)
@@ -591,7 +647,7 @@ def _even_parts(size: int, count: int) -> Iterator[Array]:
 
 
 def max_unpool(case: KernelCase) -> Array:
-    """Put maxima back to where they were, between zeros."""
+    """Write maxima back to their positions; other elements are zero."""
     data, places = case.arrays(2)
     require_kind(REAL, data)
     kernel = case.attributes.integers("kernel_shape")
@@ -609,7 +665,7 @@ def max_unpool(case: KernelCase) -> Array:
     flat = places.reshape(-1)
     if tuple(shape[:2]) != data.shape[:2]:
         raise UnsupportedCase(f"output_shape is {shape}, and data {show(data.shape)}")
-    # indices count through the tensor that was pooled, of the inferred shape
+    # indices are flat positions in the pooled tensor, which has the inferred shape
     output = np.zeros(prod([*data.shape[:2], *inferred]), data.dtype)
     if flat.size and not (flat.min() >= 0 and flat.max() < output.size):
         raise UnsupportedCase(f"an index is out of range, expected 0 to {output.size - 1}")

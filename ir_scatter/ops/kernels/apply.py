@@ -1,4 +1,4 @@
-"""The kernel of all scatter operators: finds the elements to write, then writes or reduces the updates."""
+"""The kernel of all scatter operators: `scatter` finds the targets, then writes or reduces the updates."""
 
 from collections.abc import Callable
 from functools import cache
@@ -29,22 +29,22 @@ _LOW_MASK = (1 << _LOW_BITS) - 1
 _NARROW = 16
 """Rows of fewer elements are reduced element by element: gathering them into a matrix takes longer."""
 _FEW = 1 << 11
-"""Up to this many update elements are also reduced element by element."""
+"""Up to this number of update elements are also reduced element by element."""
 _LONG = 1 << 13
-"""Rows of more elements are reduced one at a time, in place."""
+"""Rows of more elements are reduced one row at a time, in place."""
 _WIDENED = 1 << 17
-"""Elements that are held in the wider type at a time; at least two for each row of updates."""
+"""Number of elements to convert to a wider type at a time; at least two for each row of updates."""
 _FEWEST = 64
 """Minimum columns to process at a time: with fewer, calls cost more than the caches save."""
 _SPARSE = 4
-"""Minimum elements on the axis per index for which it is faster to copy all data first."""
+"""Minimum elements on the axis per index for which copying all data first is faster."""
 
 
 class ReductionMethod(NamedTuple):
-    """How one element type is reduced.
+    """The computation of a reduction for an element type.
 
     Attributes:
-        neutral: the neutral element of the reduction, in the type of the computation.
+        neutral: the neutral element, in the type of the computation.
         widen: converts rows to the type of the computation; None if that is the elements' own type.
         finish: converts reduced rows back, given the number of values in each row.
     """
@@ -56,9 +56,10 @@ class ReductionMethod(NamedTuple):
 
 
 def scatter(task: Task, data: Array, indices: Array | None, updates: Array) -> Array:
-    """Compute the output of a scatter operator, a new contiguous array; shapes and types must be legal.
+    """Compute the output of a scatter operator as a new contiguous array.
 
-    Data and updates must be in native byte order; without indices a cache is written from its beginning.
+    Shapes and types must be legal; data and updates must be in native byte order. A cache without indices is
+    written from its beginning.
 
     Raises:
         IndexOutOfRange: an index is not legal.
@@ -96,7 +97,7 @@ def scatter(task: Task, data: Array, indices: Array | None, updates: Array) -> A
 
 
 def bind_scatter(task: Task, data: Array, indices: Array | None, updates: Array) -> Callable[..., Array]:
-    """Return a faster `scatter` for arrays of these types and shapes only, as in the body of a loop."""
+    """Return a faster `scatter` for arrays with these types and shapes only, as in the body of a loop."""
     one = None if indices is None or not updates.size else _bind_one(task, data, indices, updates)
     return one or (lambda data, indices, updates: scatter(task, data, indices, updates))
 
@@ -176,12 +177,12 @@ def _scatter_columns(
     return output
 
 
-# How an element type is reduced, and how updates are reduced into the rows of an output.
+# Reductions
 
 
 @cache
 def _reduction_method(dtype: DType, reduction: Reduction) -> ReductionMethod:
-    """Return how a reduction (sum, max, ...) is computed for a dtype."""
+    """Return the computation of a reduction (sum, max, ...) for a dtype."""
     is_mean, is_floating = reduction is Reduction.MEAN, "float" in dtype.name
     ufunc = _UFUNCS[reduction]
     if dtype.kind == "b" and reduction is Reduction.SUB:
@@ -201,7 +202,7 @@ def _reduction_method(dtype: DType, reduction: Reduction) -> ReductionMethod:
 
 
 def _neutral(dtype: DType, reduction: Reduction) -> Any:
-    """Return the neutral element of a reduction; it is never a result, since an update follows."""
+    """Return the neutral element of a reduction."""
     if reduction in {Reduction.MIN, Reduction.MAX}:
         return extreme(dtype, is_lowest=reduction is Reduction.MAX)
     return int(reduction is Reduction.PROD)
@@ -210,7 +211,7 @@ def _neutral(dtype: DType, reduction: Reduction) -> Any:
 def round_once(values: Array, dtype: DType) -> Array:
     """Round f64 to a narrower floating-point type, to nearest even.
 
-    NumPy rounds f64 to its own types once. ml_dtypes converts through f32, which would round twice; so f64 is
+    NumPy rounds f64 to its own types once. ml_dtypes converts through f32, which would round twice. So f64 is
     first rounded to odd in f32 (an inexact result gets an odd last bit). Rounding that again is correct for
     every type whose significand has at least two bits less than that of f32.
     """
@@ -226,14 +227,14 @@ def round_once(values: Array, dtype: DType) -> Array:
 
 
 def _split(rows: Array) -> Array:
-    """Put the upper and the lower 32 bits of each number side by side, so that sums do not wrap."""
+    """Return the upper and the lower 32 bits of each number as separate columns, whose sums do not wrap."""
     upper = (rows >> _LOW_BITS).astype(np.int64)
     lower = (rows & rows.dtype.type(_LOW_MASK)).astype(np.int64)
     return np.concatenate((upper, lower), axis=1)
 
 
 def _mean_of_halves(rows: Array, counts: Array, dtype: DType) -> Array:
-    """Divide a sum in two halves (`_split`) by the counts, rounding towards minus infinity.
+    """Divide a sum from `_split` by the counts, rounding towards minus infinity.
 
     Every step fits 64 bits for up to 2^31 values of one target.
     """
@@ -249,9 +250,9 @@ def _mean_of_halves(rows: Array, counts: Array, dtype: DType) -> Array:
 def _reduce_widened(
     output: Array, targets: Targets, updates: Array, how: ReductionMethod, *, keeps_initial: bool
 ) -> None:
-    """Reduce rows of updates into rows of the output in a wider type, and round each result once.
+    """Reduce updates into rows of the output in a wider type, and round each result once.
 
-    Only rows that get updates are widened, some at a time. If the old value takes part, it counts as one
+    Only rows with updates are converted, some at a time. If the old value takes part, it counts as one
     update.
     """
     assert how.widen is not None
@@ -284,7 +285,7 @@ def _reduce_widened(
 
 
 def _as_items(rows: Array) -> Array:
-    """View each row as a single NumPy item, which is moved as a whole; unchanged if that is impossible."""
+    """View each row as a single NumPy item, which is copied as a whole; `rows` if that is impossible."""
     if rows.shape[1] == 1:
         return rows[:, 0]
     if rows.dtype.kind in "OT" or not rows.flags.c_contiguous or not rows.size:
@@ -293,7 +294,7 @@ def _as_items(rows: Array) -> Array:
 
 
 def _reduce(output: Array, rows: Array, updates: Array, ufunc: np.ufunc) -> None:
-    """Reduce updates [count, width] into rows of the output [any, width], one after the other.
+    """Reduce updates [count, width] sequentially into rows of the output [any, width].
 
     Wide rows are gathered some at a time, reduced and written back. If a target occurs several times among
     them, only its first update is reduced that way; its later updates are reduced element by element.

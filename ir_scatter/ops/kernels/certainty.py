@@ -1,21 +1,21 @@
-"""Certainty of the result of a reduction: hits, candidates, and bounds of the rounding error.
+"""How certain the result of a reduction is: number of hits, candidates, and bounds of the rounding error.
 
-There are two bounds. `rounding_bound` depends on the values:
+A hit is an update of an element; a candidate is an update that may be the final value. There are two bounds.
+`rounding_bound` depends on the values:
 
-- A sum is exact in any order if every partial sum is a number of the type: if the values are multiples of a
-  power of two (integers are), and the sum of all values of one sign fits the significand.
-- Otherwise one addition is off by at most half a *spacing*, the distance between the numbers of the
-  type near the largest partial sum. For few additions the bound is the sum of these errors. For many it
-  combines two parts: the error if rounding were random (the root of the count times the spacing), and the
-  systematic error, the *drift*. If a sum is a multiple of the spacing, the error of adding x is that of
-  rounding x to the spacing, for any sum; the errors of equal values have one direction. The drift is
-  the largest total of such errors over neighbouring updates, in the order of the indices, of the values or
-  of their magnitudes.
+- A sum is exact in any order if every partial sum is a number of the type. That holds if the values are
+  multiples of a power of two (as integers are), and the sum of all values of one sign fits the significand.
+- Otherwise the error of an addition is at most half a *spacing*, the distance between the numbers of the
+  type near the largest partial sum. For few additions the bound is the sum of these errors. For many it has
+  two parts: the error if rounding were random (the root of the count times the spacing), and the systematic
+  error, the *drift*. If a sum is a multiple of the spacing, the error of adding x is that of rounding x to
+  the spacing, for any sum; the errors of equal values have one direction. The drift is the largest total of
+  such errors over neighbouring updates, in the order of the indices, of the values or of their magnitudes.
 - A product whose odd parts fit the significand is exact too. Otherwise every factor that is not a power of
   two adds a relative error. That is small enough to detect a lost factor, unless the factor is very near 1.
 
 `counted_bound` depends only on the number of values and their magnitudes. Scaled by the ratio of precisions
-it also holds for a computation in a coarser precision.
+it is also valid for a computation in a coarser precision.
 """
 
 from collections.abc import Callable
@@ -31,18 +31,19 @@ from ir_scatter.ops.spec import Reduction
 
 _SUMS = frozenset({Reduction.SUM, Reduction.SUB, Reduction.MEAN})
 _SAFETY = 1 + 2**-20
-"""Factor on each bound of a rounding error, as computing the bound rounds, too."""
+"""Factor on each bound of a rounding error, as the computation of the bound itself rounds."""
 MANY = 16
-"""Number of operations from which on rounding is treated as random."""
+"""Minimum number of operations for which rounding counts as random."""
 _DEVIATIONS = 4
 """Number of standard deviations that a random error may have."""
 _MORE = 1.25
-"""Factor of the drift, since orders other than the three computed ones may drift more."""
+"""Factor of the drift, because orders other than the three computed ones may drift more."""
 _LEVELS = 4
-"""Number of spacings for a drift, each half of the one before: sums grow through them."""
+"""Number of spacings for which a drift is computed, each half of the previous: sums grow through them."""
 _RUN = 1 << 15
 """Approximate number of updates whose drift is computed at a time."""
 _F64_DIGITS = 53
+"""Bits of the significand of f64."""
 
 
 def count_hits(
@@ -73,9 +74,9 @@ def find_candidates(operation: Operation, position: tuple[int, ...]) -> Array:
 
 
 def is_candidate(operation: Operation, values: Array, absolute: float, relative: float) -> Array:
-    """Return for each element of an output, `values`, whether it equals one of its updates.
+    """Return whether each element of an output, `values`, equals one of its updates.
 
-    A difference of `absolute` plus `relative` times the update is tolerated.
+    A difference of at most `absolute` plus `relative` times the update counts as equal.
     """
     targets = _targets(operation)
     mask = np.zeros((targets.rows, targets.width), np.bool_)
@@ -89,7 +90,7 @@ def is_candidate(operation: Operation, values: Array, absolute: float, relative:
 
 
 def has_other_updates(operation: Operation, values: Array) -> Array:
-    """Return for each element of an output, `values`, whether one of its updates has different bits."""
+    """Return whether each element of an output, `values`, has an update with different bits."""
     targets = _targets(operation)
     mask = np.zeros((targets.rows, targets.width), np.bool_)
     if targets.count and targets.width:
@@ -114,7 +115,7 @@ def is_near(new: Array, old: Array, absolute: float, relative: float) -> Array:
 def contested_by_nan(operation: Operation, values: Array) -> Array:
     """Return the elements of a min or max whose operands include both NaN and numbers.
 
-    No specification defines that result: it depends on the order of the operands. `values` is the output
+    No specification defines that result, which depends on the order of the operands. `values` is the output
     of this package's kernel, which propagates every NaN.
     """
     every = replace(operation.task, reduction=Reduction.SUM)
@@ -124,7 +125,7 @@ def contested_by_nan(operation: Operation, values: Array) -> Array:
 
 
 def beyond_type(operation: Operation, values: Array, hits: Array) -> Array:
-    """Return where finite operands give NaN because the element type has neither the result nor infinity."""
+    """Return where finite operands result in NaN, because the type lacks both the result and infinity."""
     operands = _operands(operation, hits)
     if operands is None:
         return np.zeros(values.shape, np.bool_)
@@ -132,14 +133,14 @@ def beyond_type(operation: Operation, values: Array, hits: Array) -> Array:
 
 
 class Rounding(NamedTuple):
-    """Distances from the exact result: the maximum for any order, and that of the computed values."""
+    """Distances from the exact result: the maximum (`bound`) for any order, and that of `values`."""
 
     bound: Array
     error: Array
 
 
 def rounding_bound(operation: Operation, values: Array, hits: Array) -> Rounding:
-    """Bound the difference between the exact result and one computed in the element type.
+    """Bound the difference between the exact result and a result computed in the element type.
 
     Never NaN: infinite if some order may overflow, 0 if no operation rounds.
     """
@@ -159,11 +160,11 @@ def rounding_bound(operation: Operation, values: Array, hits: Array) -> Rounding
 
 
 def counted_bound(operation: Operation, values: Array, hits: Array) -> Array:
-    """Bound the same difference as `rounding_bound`, by the number of values and their magnitudes only.
+    """Bound the same difference as `rounding_bound`, from the number of values and their magnitudes only.
 
-    For a sum of n numbers it is n u / (1 - n u) times the sum of their magnitudes (Higham, Accuracy
-    and Stability of Numerical Algorithms, 4.2), where u is half the distance of 1 to the next number;
-    for a product the same factor times its magnitude.
+    For a sum of n numbers it is n u / (1 - n u) times the sum of their magnitudes (Higham, Accuracy and
+    Stability of Numerical Algorithms, 4.2), where u is half the distance from 1 to the next number. For a
+    product it is the same factor times its magnitude.
     """
     operands = _operands(operation, hits)
     if operands is None:
@@ -213,7 +214,7 @@ class _Operands(Operation):
         return scatter(task, function(self.data), self.indices, function(self.updates))
 
     def has_other(self) -> Array:
-        """Return a mask of the elements that have an infinite or NaN operand."""
+        """Return which elements have an infinite or NaN operand."""
         return self.reduced(Reduction.SUM, lambda part: ~np.isfinite(part))
 
     def mapped(self, function: Callable[[Array], Array]) -> "_Operands":
@@ -221,7 +222,7 @@ class _Operands(Operation):
 
 
 def _operands(operation: Operation, hits: Array) -> _Operands | None:
-    """Return the operands of a reduction that rounds, None if it is always exact."""
+    """Return the operands of a reduction that rounds; None if it is always exact."""
     dtype, task = operation.data.dtype, operation.task
     is_floating = dtype.kind in "fc" if dtype.isbuiltin == 1 else "float" in dtype.name
     if not is_floating or task.reduction in {Reduction.NONE, Reduction.MIN, Reduction.MAX}:
@@ -242,13 +243,13 @@ def _finite(array: Array, default: float) -> Array:
 
 
 def _relative(counts: Array, unit: float) -> Array:
-    """Return n u / (1 - n u), or infinity from n u = 1 on, where it is not a bound."""
+    """Return n u / (1 - n u); infinity if n u is 1 or more, where the bound does not hold."""
     share = counts * unit
     return np.where(share < 1, share / (1 - share), np.inf)
 
 
 def _lowest_bits(array: Array) -> Array:
-    """Return the power of two of the lowest bit that is set in each number; infinity for 0."""
+    """Return the value of the lowest set bit of each number, a power of two; infinity for 0."""
     mantissas, exponents = np.frexp(array)
     digits = (mantissas * 2.0**_F64_DIGITS).astype(np.int64)
     lowest = np.ldexp((digits & -digits).astype(np.float64), exponents - _F64_DIGITS)
@@ -300,7 +301,7 @@ def _real_sum(operands: _Operands) -> tuple[Array, Array]:
 
 
 def _drift(operands: _Operands, chosen: Array, half: Array) -> Array:
-    """Return the largest total of rounding errors of one direction, for chosen elements.
+    """Return the largest total of rounding errors in one direction, for the elements in `chosen`.
 
     `half` is half the distance between the numbers of the type near the largest partial sum.
     """
@@ -330,8 +331,8 @@ def _most_errors(scaled: Array, starts: Array) -> Array:
 
     `scaled` are updates divided by the spacing; those of element i are contiguous from `starts[i]` on.
 
-    For each order: e = rint(x) - x, prefix sums S of e; the largest total over a run of neighbours is
-    max(S) - min(S) within the element.
+    For each order: e = rint(x) - x, prefix sums S of e. The largest total over neighbours is max(S) - min(S)
+    within the element.
     """
     is_start = np.zeros(len(scaled), np.int64)
     is_start[starts] = 1
@@ -343,7 +344,7 @@ def _most_errors(scaled: Array, starts: Array) -> Array:
     for ranks in (None, np.where(codes < 0, -magnitudes, magnitudes), magnitudes):
         ordered = scaled if ranks is None else scaled[np.argsort(elements + ranks)]
         total = np.zeros(len(starts))
-        for level in range(_LEVELS):  # while a sum grows, it passes through finer spacings first
+        for level in range(_LEVELS):  # a growing sum passes through finer spacings first
             finer = ordered * 2.0**level
             errors = np.rint(finer) - finer
             sums = np.cumsum(errors)
@@ -356,7 +357,7 @@ def _most_errors(scaled: Array, starts: Array) -> Array:
 
 
 def _product(operands: _Operands) -> tuple[Array, Array | None]:
-    """Return the error bound of the products, and the products in f64; None instead if the type is f64."""
+    """Return the error bound of the products, and the products in f64 (None if the type is f64)."""
     limits = operands.limits
     odd = operands.reduced(Reduction.PROD, _odd_parts)
     # Multiplying by a power of two does not round, nor does the first of the other factors.
@@ -371,8 +372,8 @@ def _product(operands: _Operands) -> tuple[Array, Array | None]:
 def _odd_parts(array: Array) -> Array:
     """Return the magnitudes divided by the largest power of two that divides them; 1 for 0, infinity and NaN.
 
-    For complex numbers the magnitudes of both parts are added: this sum for a product is at most the
-    product of the sums of its factors.
+    For complex numbers the magnitudes of both parts are added: this sum for a product is at most the product
+    of the sums of its factors.
     """
     if array.dtype.kind == "c":
         sizes = np.abs(array.real) + np.abs(array.imag)

@@ -1,4 +1,4 @@
-"""Converts indices to targets: the row numbers of the output to which blocks of updates are written.
+"""Converts indices to targets: row numbers of the output, to which blocks of updates are written.
 
 Output and updates are viewed as matrices of the same width.
 """
@@ -30,7 +30,7 @@ class Task:
         axis: 0 or more; 0 for a layout without an axis.
         keeps_initial: whether the old value takes part in a reduction.
         wraps: whether a negative index counts from the end.
-        is_circular: whether positions past the end of a cache continue at its beginning.
+        is_circular: whether positions beyond the end of a cache continue at its beginning.
     """
 
     layout: Layout
@@ -45,7 +45,7 @@ class Task:
 class Operation:
     """A scatter operator with its arrays, in their own dtypes.
 
-    Without indices a cache is written from its start.
+    A cache without indices is written from its beginning.
     """
 
     task: Task
@@ -55,15 +55,15 @@ class Operation:
 
 
 class IndexOutOfRange(Exception):
-    """An index is illegal; call `find_illegal` for its position and range."""
+    """Error: an index is illegal; `find_illegal` returns its position and range."""
 
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """Where updates are written: the number of output rows, their width, and the number of rows of updates.
+    """The targets of updates: number of output rows, their width, and number of rows of updates.
 
-    `blocks` yields blocks in row-major order of the indices, and raises IndexOutOfRange on the way. A block
-    is valid until the next one is yielded, since they share memory.
+    `blocks` yields blocks in row-major order of the indices, and may raise IndexOutOfRange. A block is valid
+    until the next one is yielded, since they share memory.
     """
 
     rows: int
@@ -75,10 +75,10 @@ class Targets:
 def find_targets(
     task: Task, shape: Shape, indices: Array | None, updates_shape: Shape, *, all_updates: bool = False
 ) -> Targets:
-    """Return the output rows that updates are written to, for data of the given shape.
+    """Return the output rows to which updates are written, for data of the given shape.
 
-    Updates that later ones overwrite may be left out unless `all_updates`. Indices are checked here or while
-    blocks are yielded.
+    Unless `all_updates` is set, updates that later ones overwrite may be omitted. Indices are checked here or
+    while blocks are yielded.
     """
     numbers = None if indices is None else whole_numbers(indices)
     if task.layout is Layout.SEQUENCE:
@@ -92,7 +92,7 @@ def find_targets(
 
 
 def checked(numbers: Array, size: int, *, wraps: bool) -> Array:
-    """Return index values on a dimension, counted from 0; raise IndexOutOfRange if one is illegal."""
+    """Return index values as positions of 0 or more; raises IndexOutOfRange if one is illegal."""
     wide = numbers.astype(np.intp, copy=False)
     # Viewed as unsigned, a negative number is too large: one pass checks both ends of the range.
     if numbers.size == 0 or int(numbers.view(f"u{numbers.itemsize}").max()) < size:
@@ -175,7 +175,7 @@ def _tuples(task: Task, shape: Shape, indices: Array) -> Targets:
 
 
 def _slices(task: Task, shape: Shape, indices: Array, *, only_last: bool) -> Targets:
-    """Layout SLICES: an index is a row in each block of data; each position before the axis has a block."""
+    """Layout SLICES: an index is a row number within a block; each position before the axis has a block."""
     axis, size = task.axis, shape[task.axis]
     outer, width, count = prod(shape[:axis]), prod(shape[axis + 1 :]), indices.size
     numbers = checked(indices.reshape(-1), size, wraps=task.wraps)

@@ -1,6 +1,6 @@
 """A comparison as an HTML page with pictures: self-contained, without scripts.
 
-The functions here compute what the templates show, in the order of the page.
+The functions here compute values for the templates, in the order of the page.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from ir_scatter.compare.headline import State, headline, headline_of_many, is_si
 from ir_scatter.compare.known import explanation, next_steps
 from ir_scatter.compare.measure import Tolerance, Verdict
 from ir_scatter.compare.request import ComparedModels
-from ir_scatter.compare.result import NUMPY, Compared, Comparison, Level, Outlier
+from ir_scatter.compare.result import Compared, Comparison, Level, Outlier
 from ir_scatter.core.words import counted
 from ir_scatter.report.comparison_html.difference import (
     describe,
@@ -42,6 +42,7 @@ from ir_scatter.report.matrices import (
 )
 from ir_scatter.report.page import environment
 from ir_scatter.runners.base import Outcome, Status
+from ir_scatter.runners.defaults import NUMPY
 from ir_scatter.runners.gpu_on_cpu.runner import FIDELITY, NAME
 
 if TYPE_CHECKING:
@@ -55,13 +56,13 @@ _ON_CPU = "@cpu"
 _USES = (WORKS, REFUSES, DIFFERS, NOT_APPLICABLE)
 _NAMES = {NUMPY: "the evaluator of ir-scatter, which follows the specification"}
 _MOST_DETAILED = 20
-"""Limit of differences of one model that are shown in full."""
+"""Maximum differences of one model that are shown in full."""
 _LEAST_OUTPUTS = 5
-"""Number of these that are reserved for model outputs, however many nodes differ."""
+"""Number of these reserved for model outputs, however many nodes differ."""
 _MOST_ON_PAGE = 60
-"""Limit of differences on a page, over all models, that are shown in full."""
+"""Maximum differences on a page, over all models, that are shown in full."""
 MOST_ROWS = 1_000
-"""Rows that each table shows, the worst first: a table of 10,000 nodes took 7 MB."""
+"""Maximum rows of each table, the worst first: a table of 10,000 nodes took 7 MB."""
 _ILLEGAL, _NOT_TAPPED = "illegal", "not-tapped"
 _MEANINGS = {
     Verdict.MISMATCH.value: "beyond the tolerance and what rounding explains",
@@ -80,10 +81,10 @@ _MEANINGS = {
     Status.TIMEOUT.value: "no answer within the time limit",
     Status.INPUTS_DO_NOT_FIT.value: "the model fails on the drawn inputs, wherever it is accepted",
 }
-"""Explanations of verdicts and statuses, by word."""
+"""Explanations of verdicts and statuses, by their words."""
 _WORDS = {_ILLEGAL: "illegal indices", _NOT_TAPPED: "not tapped"}
 _QUIET = {"", Verdict.EQUAL.value, Verdict.CLOSE.value, _NOT_TAPPED}
-"""Verdicts of table cells that show no difference."""
+"""Words in table cells that mean no difference."""
 _ORDER = ["", Verdict.EQUAL.value, _NOT_TAPPED, *(verdict.value for verdict in VERDICTS[1:]), _ILLEGAL]
 
 
@@ -100,9 +101,9 @@ def render(
 
     Args:
         done: the comparison.
-        inputs: the file of the inputs.
+        inputs: the path of the inputs, for the commands that repeat a case.
         against: the folder of saved results that were compared with.
-        command: shown in the header, as are date and host; left out if empty.
+        command: the command line, for the header; "" to omit it, like date and host.
         date: when the comparison was run.
         host: where it was run.
     """
@@ -139,7 +140,7 @@ def _page(done: ComparedModels, inputs: str | None, against: str | None) -> _Par
 
 
 def _at_one_level(compared: Compared) -> list[Comparison]:
-    """Return the comparisons to show: without outputs that repeat the verdicts of the only node."""
+    """Return the comparisons to show; outputs that only repeat the single node's verdicts are left out."""
     is_twice = outputs_are_nodes(compared)
     return [
         comparison for comparison in compared.comparisons if comparison.level is Level.NODE or not is_twice
@@ -233,7 +234,8 @@ def _matrix(
 ) -> _Parts:
     """Return a table with a row for each tensor and a column for each runner.
 
-    The worst rows come first, equal ones apart. A cell is a verdict, "illegal", "not-tapped", or "".
+    The worst rows come first; rows in which all verdicts are equal are separate. A cell is a verdict,
+    "illegal", "not-tapped", or "".
     """
     level = Level.NODE if is_node else Level.MODEL
     columns, rows = by_tensor(comparisons)
@@ -286,7 +288,7 @@ def _matrix(
 
 
 def _limited(total: int, noun: str) -> str:
-    """Say how many rows of a table the page shows, and where all of them are; "" if it shows all."""
+    """Return a note that a table shows only some rows; "" if it shows all."""
     if total <= MOST_ROWS:
         return ""
     return f"Showing {MOST_ROWS:,} of {total:,} {noun}s, the worst first; JSON contains all."
@@ -353,7 +355,7 @@ def _runner(compared: Compared, outcome: Outcome) -> _Parts:
 
 
 def _fidelity(compared: Compared) -> list[tuple[str, tuple[str, ...]]]:
-    """Return (runner, remarks) pairs: remarks that limit what a runner's results prove."""
+    """Return (runner, remarks) pairs: remarks on the limits of a runner's results."""
     notes = []
     for outcome in compared.outcomes:
         device = compared.devices.get(outcome.runner)
@@ -386,7 +388,7 @@ def _indices(compared: Compared) -> list[_Parts]:
 def _blames(compared: Compared) -> list[_Parts]:
     """Return the runners that differ from the majority, once for all cases.
 
-    Outputs that repeat the only node of a model are omitted.
+    Outputs that only repeat the single node of a model are omitted.
     """
     of_nodes = {
         outlier.runners
@@ -428,7 +430,7 @@ def _tolerances(compared: Compared) -> list[tuple[str, str, Tolerance]]:
 
 @cache
 def _environment() -> "Environment":
-    """Return the environment of all pages, with what the templates of a comparison use besides."""
+    """Return the Jinja environment of all pages, with the functions that this page's templates use."""
     extended = environment()
     extended.filters |= {"size": size_text, "steps": steps_text, "time": time_text}
     extended.globals |= {"policy": POLICY, "implicit": IMPLICIT, "meanings": _MEANINGS}

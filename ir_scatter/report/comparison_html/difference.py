@@ -61,25 +61,25 @@ def repeat_command(
 
 
 def _path(path: str) -> str:
-    """Return a path that cannot be mistaken for an option."""
+    """Return a path in a form that the command line cannot mistake for an option."""
     return f"./{path}" if path.startswith("-") else path
 
 
 _PORTS = {str(spec.key): [port.name for port in spec.ports] for spec in SPECS.values()}
 _FEW_VALUES = 16
-"""Largest tensor, in elements, whose values are listed."""
+"""Maximum elements of a tensor whose values are listed."""
 _LONGEST = 60
-"""Characters shown of a string element."""
+"""Maximum characters of a string element."""
 _MOST_CASES = 10
-"""Numbers of cases that are listed."""
+"""Maximum case numbers in a list."""
 _LEAST_SPREAD = 20
-"""Errors that a histogram needs: for fewer, the table of the worst elements shows more."""
+"""Minimum number of errors for a histogram; for fewer, the table of the worst elements shows more."""
 
 
 def group(comparisons: Sequence[Comparison]) -> list[list[Comparison]]:
-    """Group the differences by tensor and runner: all cases and iterations, the worst first.
+    """Group the differences by tensor and runner; in a group all cases and iterations, the worst first.
 
-    Nodes come before outputs, as an output may only show the difference of a node.
+    Nodes come before outputs, as an output may only propagate the difference of a node.
     """
     groups: dict[tuple[object, ...], list[Comparison]] = {}
     for comparison in comparisons:
@@ -101,7 +101,7 @@ def _cell_of(comparison: Comparison) -> tuple[object, ...]:
 
 
 def describe(compared: Compared, alike: Sequence[Comparison], anchor: str, command: str) -> dict[str, Any]:
-    """Return the template values of a tensor's differences (`alike`: all cases, the worst first)."""
+    """Return the template values of a tensor's differences; `alike` holds all cases, the worst first."""
     comparison = alike[0]
     parts: dict[str, Any] = {
         "anchor": anchor,
@@ -180,7 +180,7 @@ def _where(compared: Compared, alike: Sequence[Comparison]) -> str:
 
 
 def _show_element(value: Any, is_double: bool) -> str:
-    """Return an element with all of its digits; a string in quotes, shortened."""
+    """Return an element with all of its digits; a string is quoted and shortened."""
     if isinstance(value, str):
         return repr(str(value) if len(value) <= _LONGEST else f"{value[:_LONGEST]}…")
     return f"{value:.9g}" if isinstance(value, float) and not is_double else str(value)
@@ -195,7 +195,7 @@ def size_text(value: float) -> str:
 
 
 def steps_text(comparison: Comparison) -> str:
-    """Return the difference in units in the last place, "" for types without them."""
+    """Return the difference in units in the last place; "" for types without them."""
     if (
         comparison.got is None
         or comparison.got.dtype.kind in "OUSTc"
@@ -222,9 +222,9 @@ def _heat_map_note(comparison: Comparison, cut: TensorSlice) -> str:
 # Where and by how much two tensors differ, without a verdict
 
 _MOST_CELLS = 96
-"""Cells of a heat map along one side; larger slices are pooled."""
+"""Maximum cells along one side of a heat map; larger slices are pooled."""
 _LINE = 48
-"""Cells per row of a one-dimensional tensor."""
+"""Cells per row in the heat map of a one-dimensional tensor."""
 
 
 class DifferingElement(NamedTuple):
@@ -237,10 +237,10 @@ class DifferingElement(NamedTuple):
 
 
 def differences(comparison: Comparison) -> Array | None:
-    """Return got - expected as f64: 0.0 where they are the same, NaN where only one is finite.
+    """Return got - expected as f64: 0.0 where both are equal, NaN where only one is finite.
 
-    For complex numbers it is the absolute difference, for strings 1.0 where they differ. None if a
-    tensor is missing or empty, or if types or shapes differ.
+    For complex numbers it is the absolute difference, for strings 1.0 where they differ. None if a tensor is
+    missing or empty, or if types or shapes differ.
     """
     got, expected = comparison.got, comparison.expected
     if got is None or expected is None or not got.size:
@@ -256,10 +256,10 @@ def differences(comparison: Comparison) -> Array | None:
 
 
 def worst_elements(comparison: Comparison, deviations: Array, most: int = 10) -> list[DifferingElement]:
-    """Return the elements with the largest differences; first the one that the comparison names.
+    """Return the elements with the largest differences; the worst element of the comparison comes first.
 
-    Elements within the tolerance are left out if others are beyond it. So are elements that differ by
-    more than `max_abs` next to contested ones: they are unspecified, and have no verdict.
+    Elements within the tolerance are left out if others exceed it. If the tensor has contested elements,
+    those that differ by more than `max_abs` are unspecified, and are left out too.
     """
     got, expected, measure = comparison.got, comparison.expected, comparison.measure
     assert got is not None
@@ -287,7 +287,7 @@ def worst_elements(comparison: Comparison, deviations: Array, most: int = 10) ->
 
 
 def worst_slice(comparison: Comparison, deviations: Array) -> TensorSlice | None:
-    """Return the two dimensions around the worst element, pooled if large; None for a scalar."""
+    """Return a slice in two dimensions around the worst element, pooled if large; None for a scalar."""
     worst = comparison.measure.worst
     if worst is None or deviations.size == 1:
         return None
@@ -315,7 +315,7 @@ def _line(deviations: Array, axis: int, index: tuple[int, ...]) -> TensorSlice:
 
 
 def _pool(values: Array, spans: tuple[int, int]) -> Array:
-    """Return the largest difference of each block of elements; NaN counts as larger than all."""
+    """Return the largest difference in each block of elements; NaN counts as larger than any number."""
     down, across = spans
     padded = np.pad(values, [(0, -size % span) for size, span in zip(values.shape, spans, strict=True)])
     blocks = padded.reshape(padded.shape[0] // down, down, padded.shape[1] // across, across)

@@ -22,17 +22,17 @@ _PNG = b"\x89PNG\r\n\x1a\n"
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 _BINS = 30
-"""Bins of a histogram, about."""
+"""Approximate number of bins of a histogram."""
 _MOST_PER_DECADE = 8
-"""Bins per power of ten, at most."""
+"""Maximum bins per power of ten."""
 _LEAST, _MOST = -323, 308
-"""Powers of ten that f64 has."""
+"""Smallest and largest power of ten in f64."""
 _TICKS = 7
-"""Labels on the horizontal axis of a histogram, at most."""
+"""Maximum labels on the horizontal axis of a histogram."""
 _LEAST_COUNT = 0.7
 """Bottom of a logarithmic count axis: below 1, so that a bar of one element has a height."""
 _STEEP = 50
-"""Ratio of the highest to the lowest bar above which the count axis is logarithmic."""
+"""The count axis is logarithmic if the highest bar is more than this many times the lowest."""
 
 
 def histogram(sizes: Array, allowed: float) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def histogram(sizes: Array, allowed: float) -> dict[str, Any]:
 
 
 def _range(logarithms: Array, allowed: float) -> tuple[int, int]:
-    """Return the powers of ten at the ends of the axis, at least two apart."""
+    """Return the powers of ten at the ends of the axis; the second is at least two greater."""
     low, high = floor(logarithms.min()), floor(logarithms.max()) + 1
     if allowed > 0:
         tolerance = log10(allowed)
@@ -95,34 +95,35 @@ def _range(logarithms: Array, allowed: float) -> tuple[int, int]:
 
 
 _OVER, _UNDER, _LOST = (235, 118, 28), (28, 60, 145), (128, 128, 128)
-"""Colours of cells: got is greater, got is less, only one of the two is finite.
+"""Colours of cells: got is greater; got is less; only one of the two is finite.
 
 Printed in grey, the first is light and the second dark.
 """
 _FAINTEST = 0.2
-"""Opacity of the smallest difference, so that it shows at all."""
+"""Opacity of the smallest difference, so that it remains visible."""
 _HALF = 130
 """Opacity (of 255) above which the number in a cell needs a contrasting colour."""
 _ANNOTATED = (10, 9)
-"""Rows and columns up to which numbers are written into the cells."""
+"""Maximum rows and columns of a map with numbers in its cells."""
 _GRID = 48
-"""Rows and columns up to which lines separate the cells."""
+"""Maximum rows and columns of a map with lines between its cells."""
 _TALLEST, _TALLEST_MAP = 40.0, 250.0
-"""Greatest height of a cell, and of a map."""
+"""Maximum height of a cell, and of a map."""
 _MOST_LABELS = 9
-"""Numbers along an axis of a map, at most."""
+"""Maximum numbers along an axis of a map."""
 _FRAME = 1 / 32
-"""Least size of the frame around the worst cell, as a share of the map."""
+"""Minimum size of the frame around the worst cell, as a share of the map."""
 
 
 class TensorSlice(NamedTuple):
-    """Two dimensions of a tensor around its worst element.
+    """A slice of a tensor in two dimensions, around its worst element.
 
     Attributes:
         cells: got - expected, NaN where only one of the two is finite.
-        label: the slice as NumPy writes it, "[2, :, :]".
-        axes: the dimensions down and across; down is None if one dimension is wrapped into rows.
-        spans: how many elements one cell covers, down and across; the worst of them is shown.
+        label: the slice in NumPy notation, "[2, :, :]".
+        axes: the vertical and the horizontal dimension; the first is None if one dimension is wrapped into
+            rows.
+        spans: number of elements per cell, vertically and horizontally; a cell shows the worst of them.
         worst: the cell of the worst element.
         blank: padding cells at the end of the last row.
     """
@@ -180,7 +181,7 @@ def heat_map(plane: TensorSlice) -> dict[str, Any]:
 def _steps(cells: Array) -> tuple[Array, float]:
     """Scale cells to -1 ... 1; return them with the difference that 1 stands for.
 
-    If the largest difference exceeds the smallest 100 times, the scale is logarithmic (linear near 0).
+    The scale is logarithmic (linear near 0) if the largest difference is more than 100 times the smallest.
     """
     sizes = np.abs(cells[np.isfinite(cells) & (cells != 0)])
     most = float(sizes.max()) if sizes.size else 1.0
@@ -224,7 +225,7 @@ def _frame_span(place: int, count: int, start: float, size: float) -> tuple[floa
 
 
 def _axis_labels(count: int, span: int, most: int, start: float, size: float) -> list[tuple[float, str]]:
-    """Return positions and texts of the labels along an axis, as many as there is room for."""
+    """Return (position, text) of at most `most` labels along an axis."""
     total = count * span
     places = range(0, total, _step(total, min(max(most, 2), _MOST_LABELS)))
     return [(start + (place + 0.5) / span * size, str(place)) for place in places]

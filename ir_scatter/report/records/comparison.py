@@ -1,4 +1,4 @@
-"""What `ir-scatter compare --format json` writes."""
+"""Typed records of the JSON that `ir-scatter compare --format json` writes."""
 
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
@@ -33,9 +33,7 @@ class OutcomeRecord(TypedDict):
     ]
     message: Annotated[str, "The error message of the runner; empty if there is none."]
     precision: Annotated[str, 'The precision of the computation, "f32"; "model" for the types of the model.']
-    known_as: Annotated[
-        list[str], "The codes of known defects that explain its results, or that it does not run the model."
-    ]
+    known_as: Annotated[list[str], "The codes of known defects that explain its results or its failure."]
     implicit: Annotated[
         bool, "True if the user did not name the runner with --on, as for NumPy as the reference."
     ]
@@ -70,7 +68,7 @@ class WorstElementRecord(TypedDict):
 
 
 class ExcuseRecord(TypedDict):
-    """Which elements of an output are not judged, and why."""
+    """The elements of an output that are not judged, and the reason."""
 
     whole: Annotated[bool, "Whether no element of the output is judged."]
     elements: Annotated[
@@ -80,7 +78,7 @@ class ExcuseRecord(TypedDict):
 
 
 class RoundingRecord(TypedDict):
-    """What rounding explains of a difference, measured by computing the model with and without rounding."""
+    """The part of a difference that rounding explains, measured with and without rounding."""
 
     precision: Annotated[str, 'The precision whose rounding was measured: "f32", "f16" or "bf16".']
     differing: Annotated[Natural, "Number of elements that differ by more than the tolerance."]
@@ -91,7 +89,7 @@ class RoundingRecord(TypedDict):
 
 
 class WrongRunsRecord(TypedDict):
-    """In how many runs a result was wrong."""
+    """Number of runs with a wrong result."""
 
     wrong: Annotated[Natural, "Number of runs with a wrong result."]
     of: Annotated[Natural, "Number of all runs."]
@@ -170,7 +168,7 @@ class ComparisonRecord(TypedDict):
 
 
 class GuardedRecord(TypedDict):
-    """What the NumPy reference says of the indices of a node."""
+    """A remark of the NumPy reference on the indices of a node."""
 
     runner: Annotated[str, "The name of the runner."]
     node: Annotated[str, "The path to the node: 'loop:body/scatter'."]
@@ -186,7 +184,7 @@ class GuardedRecord(TypedDict):
 
 
 class OutlierRecord(TypedDict):
-    """A tensor in which some runners differ from the majority."""
+    """A tensor on which some runners differ from the majority."""
 
     level: Annotated[
         Literal["model", "node"],
@@ -201,7 +199,7 @@ class OutlierRecord(TypedDict):
 
 
 class FirstDifferenceRecord(TypedDict):
-    """Where the outputs of a runner begin to differ: the first part of a model that adds a difference."""
+    """The first part of a model that adds to the difference in a runner's outputs."""
 
     runner: Annotated[str, "The name of the runner."]
     case: Annotated[Natural, "The number of the case (set of inputs), from 0."]
@@ -214,26 +212,26 @@ class FirstDifferenceRecord(TypedDict):
 
 
 class StepRecord(TypedDict):
-    """What a user can do next."""
+    """A suggestion to the user."""
 
-    purpose: Annotated[str, "What for, in a few words."]
+    purpose: Annotated[str, "The purpose, in a few words."]
     command: Annotated[str | None, "The command; null if no command does it."]
-    text: Annotated[str | None, "What to do in words, if no command does it."]
+    text: Annotated[str | None, "A suggestion in words, if no command does it."]
 
 
 class NextStepsRecord(TypedDict):
-    """What a difference or failure leads on to."""
+    """A difference or failure, the known defects that explain it, and suggestions."""
 
     runner: Annotated[str, "The runner that is wrong, or does not run the model."]
     model: Annotated[str, "The path of the model."]
     nodes: Annotated[list[str], "The scopes of the nodes; empty if they are unknown."]
     known_as: Annotated[list[str], "The codes of the known defects; empty if no known defect explains it."]
     message: Annotated[str, "The same in words."]
-    steps: Annotated[list[StepRecord], "What to do, in this order."]
+    steps: Annotated[list[StepRecord], "Suggestions to the user, the most useful first."]
 
 
 class NotTappedRecord(TypedDict):
-    """A node whose inputs are not available."""
+    """A node whose inputs could not be read from a runner."""
 
     runner: Annotated[str, "The name of the runner."]
     node: Annotated[str, "The path to the node: 'loop:body/scatter'."]
@@ -241,7 +239,7 @@ class NotTappedRecord(TypedDict):
 
 
 class NodeFactsRecord(TypedDict):
-    """What a runner says of how it computed a node."""
+    """How a runner computed a node, as it reports."""
 
     name: Annotated[str, "The name of the node in the runtime."]
     originals: Annotated[list[str], "The nodes of the model that this node of the runtime replaces."]
@@ -256,7 +254,7 @@ class NodeFactsRecord(TypedDict):
 
 
 class SkippedRunnerRecord(TypedDict):
-    """A runner that was not asked."""
+    """A runner that was skipped."""
 
     runner: Annotated[str, "The name of the runner."]
     reason: Annotated[str, "The reason, as a sentence."]
@@ -272,7 +270,7 @@ class InputRecord(TypedDict):
 
 
 class MatchingRecord(TypedDict):
-    """Which inputs and outputs of two models belong together."""
+    """The matching inputs and outputs of two models."""
 
     inputs: Annotated[list[InputRecord], "The matching inputs."]
     outputs: Annotated[list[InputRecord], "The matching outputs."]
@@ -384,4 +382,4 @@ DOCUMENTS = {
     "compare": (CompareDocument, "ir-scatter compare --format json"),
     "compare-each": (CompareEachDocument, "ir-scatter compare --each --format json"),
 }
-"""Records of whole documents by the name of their schema, with its title."""
+"""(record, title) of each whole document, by the name of its schema."""

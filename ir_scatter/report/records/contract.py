@@ -1,4 +1,4 @@
-"""What `ir-scatter contract --format json` writes."""
+"""Typed records of the JSON that `ir-scatter contract --format json` writes."""
 
 from typing import Annotated, Any, Literal, TypedDict
 
@@ -14,23 +14,23 @@ class DistinctRecord(TypedDict):
     """Whether the targets of a node are distinct."""
 
     status: Status
-    because: Annotated[str, "Why; for unknown, where knowledge ends."]
-    conditions: Annotated[list[str], "What inputs must satisfy, in the words that --given takes."]
+    because: Annotated[str, "The reason; for 'unknown', the point at which the analysis ends."]
+    conditions: Annotated[list[str], "The conditions that inputs must satisfy, in the syntax of --given."]
 
 
 class RangeRecord(TypedDict):
     """Whether the indices of a node are in range."""
 
     status: Status
-    because: Annotated[str, "Why; for unknown, where knowledge ends."]
-    conditions: Annotated[list[str], "What inputs must satisfy, in the words that --given takes."]
+    because: Annotated[str, "The reason; for 'unknown', the point at which the analysis ends."]
+    conditions: Annotated[list[str], "The conditions that inputs must satisfy, in the syntax of --given."]
     witness: Annotated[
         dict[str, Any] | None, "Inputs and sizes that break an index, confirmed by a run in NumPy."
     ]
 
 
 class ContractNodeRecord(TypedDict):
-    """A scatter node and what is known of its indices."""
+    """A scatter node, and the proofs about its indices."""
 
     name: Annotated[str, "The name of the node."]
     scope: Annotated[str, 'The way to the node: "loop:body/scatter".']
@@ -41,10 +41,10 @@ class ContractNodeRecord(TypedDict):
 
 
 class ContractInputRecord(TypedDict):
-    """What an input must satisfy."""
+    """The conditions that an input must satisfy."""
 
     name: Annotated[str, "The name of the input."]
-    conditions: Annotated[list[str], "What its elements must satisfy."]
+    conditions: Annotated[list[str], "The conditions that its elements must satisfy."]
 
 
 class ContractSummaryRecord(TypedDict):
@@ -53,18 +53,18 @@ class ContractSummaryRecord(TypedDict):
     proven: Annotated[Natural, "Indices are in range for all inputs."]
     conditional: Annotated[Natural, "Indices are in range if inputs satisfy the conditions."]
     refuted: Annotated[Natural, "Some legal input breaks an index."]
-    unknown: Annotated[Natural, "Nothing is known."]
+    unknown: Annotated[Natural, "It is unknown whether indices are in range."]
 
 
 class ContractModelRecord(TypedDict):
     """The contract of one model."""
 
-    path: Annotated[str, "The path as it was given or found."]
-    given: Annotated[list[str], "What was given about its inputs."]
+    path: Annotated[str, "The path as given by the user, or as found in a folder."]
+    given: Annotated[list[str], "The conditions on its inputs that the user gave with --given."]
     summary: Annotated[ContractSummaryRecord, "Scatter nodes by the status of their range."]
     nodes: Annotated[list[ContractNodeRecord], "Its scatter nodes."]
-    inputs: Annotated[list[ContractInputRecord], "What its inputs must satisfy."]
-    sizes: Annotated[list[str], "Conditions on sizes alone."]
+    inputs: Annotated[list[ContractInputRecord], "The conditions that its inputs must satisfy."]
+    sizes: Annotated[list[str], "Conditions that concern only sizes of dimensions."]
 
 
 class ContractDocument(TypedDict):
@@ -76,4 +76,4 @@ class ContractDocument(TypedDict):
 
 
 DOCUMENTS = {"contract": (ContractDocument, "ir-scatter contract --format json")}
-"""Records of whole documents by the name of their schema, with its title."""
+"""(record, title) of each whole document, by the name of its schema."""

@@ -1,4 +1,4 @@
-"""What `ir-scatter convert --format json` writes."""
+"""Typed records of the JSON that `ir-scatter convert --format json` writes."""
 
 from typing import Annotated, Literal, TypedDict
 
@@ -16,9 +16,7 @@ ConvertedRecord = TypedDict(
             Literal["safe", "assumed"],
             "'safe': equal for all legal inputs; 'assumed': only if the assumptions are true.",
         ],
-        "assumptions": Annotated[
-            list[str], "The conditions promised with --assume that the conversion relies on."
-        ],
+        "assumptions": Annotated[list[str], "The conditions of --assume that the conversion relies on."],
         "rewrites": Annotated[list[str], "The names of the rewrites, in order."],
     },
 )
@@ -39,7 +37,7 @@ RefusedRecord = TypedDict(
 
 
 class VerifiedRecord(TypedDict):
-    """A node that was computed before and after."""
+    """A node whose old and new form were computed and compared."""
 
     node: Annotated[str, "The name of the node, or of the model if the whole model is concerned."]
     scope: Annotated[str, 'The path to the node: "loop:body/scatter".']
@@ -55,11 +53,11 @@ class RiskRecord(TypedDict):
     defect: Annotated[Annotated[str, Pattern("^DEV[0-9]{3}$")], "The code of the defect."]
     runner: Annotated[str, 'The device that has it: "openvino:GPU".']
     when: Annotated[str, "The condition on inputs; empty if it is always met."]
-    advice: Annotated[str, "What to do about it."]
+    advice: Annotated[str, "How to avoid the defect."]
 
 
 class VerificationRecord(TypedDict):
-    """What was computed to verify a conversion."""
+    """The computations that verified a conversion."""
 
     verified: Annotated[bool, "Whether the old and the new nodes were compared and gave equal results."]
     nodes: Annotated[
@@ -97,4 +95,4 @@ class ConvertDocument(TypedDict):
 
 
 DOCUMENTS = {"convert": (ConvertDocument, "ir-scatter convert --format json")}
-"""Records of whole documents by the name of their schema, with its title."""
+"""(record, title) of each whole document, by the name of its schema."""

@@ -1,4 +1,4 @@
-"""What `ir-scatter devices --format json` writes."""
+"""Typed records of the JSON that `ir-scatter devices --format json` writes."""
 
 from typing import Annotated, NotRequired, TypedDict
 
@@ -48,4 +48,4 @@ class DevicesDocument(TypedDict):
 
 
 DOCUMENTS = {"devices": (DevicesDocument, "ir-scatter devices --format json")}
-"""Records of whole documents by the name of their schema, with its title."""
+"""(record, title) of each whole document, by the name of its schema."""

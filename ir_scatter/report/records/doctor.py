@@ -1,4 +1,4 @@
-"""What `ir-scatter doctor --format json` writes."""
+"""Typed records of the JSON that `ir-scatter doctor --format json` writes."""
 
 from typing import Annotated, Literal, TypedDict
 
@@ -6,7 +6,7 @@ from ir_scatter.report.records.fields import SchemaNumber, Versions
 
 
 class RecordedRecord(TypedDict):
-    """What the history says of a defect."""
+    """The recorded result for a defect."""
 
     basis: Annotated[
         Literal["recorded", "inferred", "stand-in", "untested"],
@@ -21,7 +21,7 @@ class RecordedRecord(TypedDict):
 
 
 class DefectRecord(TypedDict):
-    """What the probes of a known defect gave."""
+    """The results of the probes (test models) of a known defect."""
 
     code: Annotated[str, "The code: 'DEV101'; `ir-scatter explain DEV101` describes the defect."]
     name: Annotated[str, "The name."]
@@ -68,4 +68,4 @@ class DoctorDocument(TypedDict):
 
 
 DOCUMENTS = {"doctor": (DoctorDocument, "ir-scatter doctor --format json")}
-"""Records of whole documents by the name of their schema, with its title."""
+"""(record, title) of each whole document, by the name of its schema."""

@@ -16,7 +16,7 @@ class Pattern(NamedTuple):
 
 
 class DocumentReference(NamedTuple):
-    """Annotation: the value is another document, with this name."""
+    """Annotation: the value is another document, whose schema has this name."""
 
     name: str
 

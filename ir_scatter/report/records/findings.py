@@ -1,4 +1,4 @@
-"""What `ir-scatter validate --format json` writes."""
+"""Typed records of the JSON that `ir-scatter validate --format json` writes."""
 
 from typing import Annotated, Literal, TypedDict
 
@@ -25,9 +25,9 @@ class NodeNameRecord(TypedDict):
 
 
 class RelatedRecord(TypedDict):
-    """A place that explains a diagnostic."""
+    """A place that helps to explain a diagnostic."""
 
-    message: Annotated[str, "What the place has to do with the diagnostic."]
+    message: Annotated[str, "How the place is related to the diagnostic."]
     path: Annotated[str, "The file."]
     line: Annotated[Positive | None, "The line of the layer, from 1; null in an ONNX file."]
     column: Annotated[Positive | None, "The column of the layer, from 1; null in an ONNX file."]
@@ -74,7 +74,7 @@ class CheckedFileRecord(TypedDict):
 
 
 class SummaryRecord(TypedDict):
-    """How many files, nodes and diagnostics there are."""
+    """Counts of files, nodes and diagnostics."""
 
     files: Annotated[Natural, "Number of files."]
     errors: Annotated[Natural, "Number of errors."]
@@ -92,4 +92,4 @@ class ValidateDocument(TypedDict):
 
 
 DOCUMENTS = {"validate": (ValidateDocument, "ir-scatter validate --format json")}
-"""Records of whole documents by the name of their schema, with its title."""
+"""(record, title) of each whole document, by the name of its schema."""

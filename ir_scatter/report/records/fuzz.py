@@ -1,4 +1,4 @@
-"""What `ir-scatter fuzz --format json` writes."""
+"""Typed records of the JSON that `ir-scatter fuzz --format json` writes."""
 
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
@@ -16,7 +16,7 @@ class AnswerRecord(TypedDict):
 
 
 class CoverageRecord(TypedDict):
-    """Which features the generated cases had."""
+    """Counts of the features of generated cases."""
 
     pairs: Annotated[Natural, "Number of pairs of features that occurred in one case."]
     features: Annotated[
@@ -118,4 +118,4 @@ class FuzzDocument(TypedDict):
 
 
 DOCUMENTS = {"fuzz": (FuzzDocument, "ir-scatter fuzz --format json")}
-"""Records of whole documents by the name of their schema, with its title."""
+"""(record, title) of each whole document, by the name of its schema."""

@@ -1,4 +1,4 @@
-"""What `ir-scatter inspect --format json` writes."""
+"""Typed records of the JSON that `ir-scatter inspect --format json` writes."""
 
 from typing import Annotated, Literal, TypedDict
 
@@ -6,7 +6,7 @@ from ir_scatter.report.records.fields import Natural, Positive, SchemaNumber, Ve
 
 
 class IndexFactsRecord(TypedDict):
-    """What is known of the indices of a node."""
+    """Facts about the indices of a node."""
 
     constant: Annotated[bool, "Whether the indices are constant."]
     low: Annotated[int | None, "The smallest index; null if it is unknown."]
@@ -63,4 +63,4 @@ class InspectDocument(TypedDict):
 
 
 DOCUMENTS = {"inspect": (InspectDocument, "ir-scatter inspect --format json")}
-"""Records of whole documents by the name of their schema, with its title."""
+"""(record, title) of each whole document, by the name of its schema."""

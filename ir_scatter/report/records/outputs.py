@@ -1,4 +1,4 @@
-"""What `ir-scatter run --format json` writes."""
+"""Typed records of the JSON that `ir-scatter run --format json` writes."""
 
 from typing import Annotated, NotRequired, TypedDict
 
@@ -38,4 +38,4 @@ class RunDocument(TypedDict):
 
 
 DOCUMENTS = {"run": (RunDocument, "ir-scatter run --format json")}
-"""Records of whole documents by the name of their schema, with its title."""
+"""(record, title) of each whole document, by the name of its schema."""

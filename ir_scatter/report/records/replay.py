@@ -1,4 +1,4 @@
-"""What `ir-scatter fuzz --replay --format json` writes."""
+"""Typed records of the JSON that `ir-scatter fuzz --replay --format json` writes."""
 
 from typing import Annotated, Literal, TypedDict
 
@@ -6,7 +6,7 @@ from ir_scatter.report.records.fields import SchemaNumber, Versions
 
 
 class ReplayedFindingRecord(TypedDict):
-    """What became of a finding."""
+    """The outcome of running a finding again."""
 
     signature: Annotated[str, "The identity of the finding."]
     outcome: Annotated[
@@ -24,4 +24,4 @@ class FuzzReplayDocument(TypedDict):
 
 
 DOCUMENTS = {"fuzz-replay": (FuzzReplayDocument, "ir-scatter fuzz --replay DIR --format json")}
-"""Records of whole documents by the name of their schema, with its title."""
+"""(record, title) of each whole document, by the name of its schema."""

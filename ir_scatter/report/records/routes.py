@@ -1,4 +1,4 @@
-"""What `ir-scatter routes --format json` writes."""
+"""Typed records of the JSON that `ir-scatter routes --format json` writes."""
 
 from typing import Annotated, Literal, TypedDict
 
@@ -27,4 +27,4 @@ class RoutesDocument(TypedDict):
 
 
 DOCUMENTS = {"routes": (RoutesDocument, "ir-scatter routes --format json")}
-"""Records of whole documents by the name of their schema, with its title."""
+"""(record, title) of each whole document, by the name of its schema."""

@@ -1,4 +1,4 @@
-"""What `ir-scatter rules --format json` writes."""
+"""Typed records of the JSON that `ir-scatter rules --format json` writes."""
 
 from typing import Annotated, Literal, TypedDict
 
@@ -27,4 +27,4 @@ class RulesDocument(TypedDict):
 
 
 DOCUMENTS = {"rules": (RulesDocument, "ir-scatter rules --format json")}
-"""Records of whole documents by the name of their schema, with its title."""
+"""(record, title) of each whole document, by the name of its schema."""

@@ -1,10 +1,10 @@
-"""Records that several documents have."""
+"""Records that several documents contain."""
 
 from typing import Annotated, TypedDict
 
 
 class MachineRecord(TypedDict):
-    """Machines of a fleet that are alike."""
+    """Machines of a fleet that should give the same results."""
 
     names: Annotated[list[str], "The names of the machines, as in 'lab-arc/openvino:GPU'."]
     hosts: Annotated[list[str], "The host names."]

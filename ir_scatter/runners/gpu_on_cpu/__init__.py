@@ -1,1 +1,1 @@
-"""OpenVINO's GPU plugin, unmodified, on Intel's OpenCL runtime for processors: no GPU is needed."""
+"""OpenVINO's unmodified GPU plugin on Intel's OpenCL runtime for processors; no GPU is needed."""

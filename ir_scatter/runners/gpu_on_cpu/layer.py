@@ -1,4 +1,4 @@
-"""Compiles the OpenCL layer (a library between loader and driver) once, and keeps it in the user's cache."""
+"""Compiles the OpenCL layer, a library between the OpenCL loader and the driver, and caches it."""
 
 import hashlib
 import os
@@ -17,16 +17,17 @@ _SOURCE = Path(__file__).with_name("layer.c")
 _COMPILERS = ("cc", "gcc", "clang")
 _FLAGS = ("-std=c11", "-O1", "-shared", "-fPIC", "-fvisibility=hidden")
 _TIME_LIMIT = 60.0
+"""Time limit of the C compiler, in seconds: generous, as the layer is one small file."""
 
 
 def build_layer() -> Path:
     """Return the path of the compiled layer; its folder contains nothing else.
 
-    It is compiled if the cache has none for this source and compiler. If the cache cannot be written, it goes
-    to a temporary folder that lives as long as this process.
+    The layer is compiled once for each source and compiler. If the cache cannot be written, the layer is in a
+    temporary folder until this process ends.
 
     Raises:
-        UsageError: there is no C compiler, or it fails, or no folder can be written.
+        UsageError: there is no C compiler, the compiler fails, or no folder can be written.
     """
     compiler = _find_compiler()
     file = Path(compiler[0]).stat()
@@ -37,9 +38,9 @@ def build_layer() -> Path:
     cached = None if folder is None or ":" in str(folder) else folder / "opencl"
     if cached is not None:
         with suppress(OSError):
-            return _keep(compiler, cached / name)
+            return _compile_to(compiler, cached / name)
     try:
-        return _keep(compiler, Path(_temporary_folder()) / name)
+        return _compile_to(compiler, Path(_temporary_folder()) / name)
     except CannotWrite as error:
         raise UsageError(f"{error}; or set XDG_CACHE_HOME, for the compiled OpenCL layer") from None
     except OSError as error:
@@ -69,8 +70,8 @@ def _temporary_folder() -> str:
     return new_folder()
 
 
-def _keep(compiler: list[str], layer: Path) -> Path:
-    """Compile the layer if it is missing, and move it to its place, so that no process sees half a file."""
+def _compile_to(compiler: list[str], layer: Path) -> Path:
+    """Compile the layer if it is missing, and move it to its path: no process reads a partial file."""
     if layer.is_file():
         return layer
     layer.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""A runner for OpenVINO's GPU plugin on the CPU; its "GPU" is never a real GPU of the machine."""
+"""The runner of OpenVINO's GPU plugin on a CPU, which the plugin sees as a GPU."""
 
 import ctypes
 import os
@@ -34,16 +34,16 @@ FIDELITY = (
     "range of the integer type they become follow the CPU. An access out of bounds may crash the process.",
     "Times measured here say nothing about a GPU.",
 )
-"""Sentences that every report with a result of this runner shows."""
+"""Sentences for every report with results of this runner."""
 
 _MACHINE = "Linux on x86_64"
 _LAYERS = "OPENCL_LAYERS"
 
 _MODELS_PER_PROCESS = 200
-"""Compiled models after which the child process is replaced: each leaks about 3 MB."""
+"""Number of compiled models after which the child process is replaced: each model leaks about 3 MB."""
 
 _RUNTIME = "libintelocl.so"
-"""The OpenCL driver that the loader loads."""
+"""The OpenCL driver, which the OpenCL loader loads."""
 
 _OPENVINO = (2026, 0)
 """The first OpenVINO release whose kernels this OpenCL runtime compiles."""
@@ -55,14 +55,14 @@ _PACKAGES: Mapping[str, tuple[str, ...]] = {
     "intel-cmplr-lib-rt": ("libintlc.so.5", "libimf.so", "libirng.so", "libsvml.so"),
     "intel-opencl-rt": ("libOpenCL.so.1", _RUNTIME),
 }
-"""The libraries by package, in the order of loading: each after the libraries that it needs.
+"""Libraries by package, in loading order: each library after its dependencies.
 
-The package intel-opencl-rt does not name intel-cmplr-lib-rt as a dependency, but does not load without it.
+The package intel-opencl-rt does not declare its dependency intel-cmplr-lib-rt.
 """
 
 
 class GpuOnCpuRunner(OpenVinoRunner):
-    """The unchanged GPU plugin on a CPU; `FIDELITY` says how far its results are those of a GPU."""
+    """Runs models with the unmodified GPU plugin on a CPU. `FIDELITY` lists the differences from a GPU."""
 
     module = __name__
     remarks = FIDELITY
@@ -81,7 +81,7 @@ class GpuOnCpuRunner(OpenVinoRunner):
     def problem(self) -> str:
         """Why the plugin cannot run on this machine's CPU, and what to install; "" if it can.
 
-        The first answer may take a moment: the OpenCL layer is compiled for it.
+        The first access may take a moment, because it compiles the OpenCL layer.
         """
         try:
             self.environment()
@@ -124,11 +124,11 @@ class GpuOnCpuRunner(OpenVinoRunner):
 
 
 def handlers() -> dict[str, Callable[..., Any]]:
-    """Load the OpenCL runtime before openvino is imported, and return the handlers of the child process.
+    """Load the OpenCL runtime before openvino is imported; return the handlers of the child process.
 
-    openvino brings an older oneTBB under the name of the one that the runtime needs. Whichever is loaded
-    first serves both; with the older one the runtime does not load. For a library that it cannot load, the
-    OpenCL loader only reports that there is no device; loading the libraries here gives the reason.
+    openvino contains an older oneTBB with the same library name as the runtime's. The first one that is
+    loaded serves both, and the runtime does not load with the older one. The OpenCL loader would only report
+    that there is no device; loading the libraries here gives the reason.
     """
     for path in [*map(str, _find_libraries().values()), os.environ[_LAYERS]]:
         try:
@@ -141,7 +141,7 @@ def handlers() -> dict[str, Callable[..., Any]]:
 
 
 def _find_libraries() -> dict[str, Path]:
-    """Return the paths of the libraries by their names, in the order in which they must be loaded.
+    """Return the paths of the libraries by name, in loading order.
 
     Raises:
         UsageError: a package is missing or incomplete.

@@ -1,1 +1,1 @@
-"""Runners of ONNX models: onnxruntime, and the reference evaluator of the package onnx."""
+"""Runners of ONNX models: onnxruntime, and the reference evaluator of the onnx package."""

@@ -1,4 +1,4 @@
-"""The part of a child process that all runtimes of ONNX models have in common."""
+"""The common part of the child processes of ONNX runtimes."""
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -14,13 +14,10 @@ from ir_scatter.runners.onnx.taps import add_taps, shape_model
 
 
 class OnnxEngine(Engine):
-    """An engine for ONNX models. A session is a loaded model.
-
-    The session with key None is the model of the file.
-    """
+    """An engine for ONNX models. A session is a loaded model; the one with key None is the unchanged file."""
 
     loops_join = False
-    """Whether the runtime joins scan outputs of loops instead of stacking them; see `taps.add_taps`."""
+    """Whether the runtime concatenates scan outputs of loops instead of stacking; see `taps.add_taps`."""
 
     def __init__(self, request: RunRequest, feeds: Mapping[str, Array]) -> None:
         super().__init__(request, feeds)
@@ -39,7 +36,7 @@ class OnnxEngine(Engine):
 
     @abstractmethod
     def load(self, model: Any) -> Any:
-        """Return a session of a changed model, or of the model in the file if `model` is None."""
+        """Return a session of a changed model; of the model file if `model` is None."""
 
     @abstractmethod
     def ends(self, session: Any) -> tuple[list[ModelInput], list[str]]:
@@ -47,7 +44,7 @@ class OnnxEngine(Engine):
 
     @abstractmethod
     def compute(self, session: Any, names: Sequence[str]) -> list[Array]:
-        """Run the model and return some outputs as arrays that own their memory."""
+        """Run the model and return some outputs, as arrays that own their memory."""
 
     def shapes(self, tapped: Loaded, keys: Sequence[str]) -> Mapping[str, Sequence[int]] | None:
         if any(tapped.sizes[key].loops for key in keys):
@@ -69,7 +66,7 @@ class OnnxEngine(Engine):
 
 
 def message_of(path: str) -> Any:
-    """Return the ONNX model of a file without its external tensors."""
+    """Return the protobuf message of an ONNX file, without external tensors."""
     import onnx
 
     with as_failures(lambda error: Failure("refused", shortened(str(error)))):

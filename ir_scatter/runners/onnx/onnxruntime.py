@@ -23,7 +23,7 @@ from ir_scatter.runners.onnx.runner import NOT_FROM_NUMPY
 
 _PROVIDERS = ["CPUExecutionProvider"]
 _FATAL = 4
-"""The lowest severity of messages that onnxruntime prints: fatal errors only."""
+"""The minimum severity of messages that onnxruntime prints: only fatal errors."""
 
 _HEAD = re.compile(r"^\[ONNXRuntimeError\] : \d+ : (\w+) : (?:Load model from .*? failed:\s*)?")
 _PLACE = re.compile(r"(?:/[^/\s:]+)+:\d+ [^\n]*?\)\s(?=\S)")
@@ -42,7 +42,7 @@ def handlers() -> dict[str, Callable[..., Any]]:
     import onnxruntime
 
     description = {"full_name": f"CPU, {onnxruntime.get_device()} build"}
-    with suppress(AttributeError):  # older releases lack it
+    with suppress(AttributeError):  # older releases lack this function
         description["driver"] = onnxruntime.get_build_info().removeprefix("ORT Build Info: ")
     return {
         "run": partial(run, _OnnxRuntime),
@@ -52,7 +52,7 @@ def handlers() -> dict[str, Callable[..., Any]]:
 
 
 class _OnnxRuntime(OnnxEngine):
-    """onnxruntime with the provider for CPUs."""
+    """An engine for onnxruntime with its CPU provider."""
 
     def load(self, model: Any) -> Any:
         import onnxruntime
@@ -81,7 +81,7 @@ class _OnnxRuntime(OnnxEngine):
     def compute(self, session: Any, names: Sequence[str]) -> list[Array]:
         with as_failures(_failure, at_inference=True):
             if any(array.dtype == object for array in self.feeds.values()):
-                # onnxruntime cannot make one of its own values from strings, nor an array from bfloat16
+                # OrtValue does not support strings, and `run` cannot return bfloat16
                 return [np.asarray(output) for output in session.run(list(names), dict(self.feeds))]
             values = {name: _value(array) for name, array in self.feeds.items()}
             outputs = session.run_with_ort_values(list(names), values)
@@ -95,7 +95,7 @@ def _type(text: str) -> str:
 
 
 def _shape(input: Any) -> Shape:
-    """Return the shape of an input; unknown without dimensions, which means a scalar or a missing shape."""
+    """Return the shape of an input. Without dimensions it is unknown: a scalar or a missing shape."""
     if not input.shape:
         return None
     return tuple(dim if isinstance(dim, int) else Bounds(symbol=dim or None) for dim in input.shape)
@@ -114,7 +114,7 @@ def _value(array: Array) -> Any:
 
 
 def _array(value: Any, name: str) -> Array:
-    """Return a copy of a tensor; types that NumPy lacks, such as bfloat16, need a conversion of their own."""
+    """Return a copy of a tensor. Element types that NumPy lacks, such as bfloat16, need a conversion."""
     if not value.has_value() or not value.is_tensor():
         raise Failure("unsupported", f"output {name} is not a tensor")
     row = from_onnx_number(value.element_type())
@@ -139,5 +139,5 @@ def _failure(error: Exception) -> Failure:
 
 
 def _node(match: re.Match[str]) -> str:
-    """Return the node in which an inference failed, "Reshape Reshape_5: "."""
+    """Return the failing node of an error message as "Reshape Reshape_5: "."""
     return f"{' '.join(filter(None, match.groups()))}: "

@@ -1,7 +1,7 @@
-"""The nodes that onnxruntime removes from a model, and from which stage on.
+"""The nodes that onnxruntime removes from a model, and at which stage.
 
-Measured on onnxruntime 1.31.1, which computes nodes that nothing reads, and may or may not infer a shape that
-the file does not store.
+Measured on onnxruntime 1.31.1. It computes nodes whose outputs are not used. Whether it infers a shape that
+the file does not store is not predictable.
 """
 
 from ir_scatter.analysis.reachability import UseKind

@@ -1,4 +1,4 @@
-"""The child process of the reference evaluator of onnx."""
+"""The child process of onnx's reference evaluator."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -16,10 +16,8 @@ from ir_scatter.runners.onnx.child import OnnxEngine, message_of
 
 _UNSUPPORTED = (NotImplementedError, ImportError)
 _UNSUPPORTED_WORDS = re.compile("no (?:registered )?implementation", re.IGNORECASE)
-_TALK = re.compile(r", schema\.has_function.*", re.DOTALL)
-"""The beginning of a hint to developers of onnx in error messages: a list of all operators, which is cut
-off.
-"""
+_DEVELOPER_HINT = re.compile(r", schema\.has_function.*", re.DOTALL)
+"""The start of a long hint to onnx developers in error messages, which is removed."""
 
 _OTHER = "no tensor of a known type"
 
@@ -34,7 +32,7 @@ def handlers() -> dict[str, Callable[..., Any]]:
 
 
 class _Reference(OnnxEngine):
-    """The reference evaluator; a session is a pair of the model and its evaluator."""
+    """An engine for the reference evaluator. A session is a pair (model, evaluator)."""
 
     loops_join = True
 
@@ -65,7 +63,7 @@ class _Reference(OnnxEngine):
 
 
 def _array(output: Any, name: str) -> Array:
-    """Return a copy of an output, since evaluators may return their inputs."""
+    """Return a copy of an output, because evaluators may return their inputs."""
     if not isinstance(output, np.ndarray | np.generic):
         raise Failure("unsupported", f"output {name} is not a tensor")
     array = np.array(output)
@@ -73,7 +71,7 @@ def _array(output: Any, name: str) -> Array:
 
 
 def _failure(error: Exception) -> Failure:
-    text = _TALK.sub("", str(error))
+    text = _DEVELOPER_HINT.sub("", str(error))
     is_unsupported = isinstance(error, _UNSUPPORTED) or _UNSUPPORTED_WORDS.search(text) is not None
     message = f"{type(error).__name__}: {text}" if text else type(error).__name__
     return Failure("unsupported" if is_unsupported else "refused", shortened(message))

@@ -1,10 +1,10 @@
-"""Runners of ONNX models: onnxruntime, and the reference evaluator of the package onnx."""
+"""Runners of ONNX models: onnxruntime, and the reference evaluator of the onnx package."""
 
 from ir_scatter.formats.base import ONNX_FORMAT
 from ir_scatter.runners.base import Family, Optimizations, Runner
 
 NOT_FROM_NUMPY = "from NumPy"
-"""The end of onnxruntime's message if a release cannot accept an element type from NumPy."""
+"""End of the message if a release of onnxruntime does not accept an element type from NumPy."""
 
 
 ISSUE = {
@@ -23,7 +23,7 @@ ISSUE = {
 
 
 class OnnxRuntimeRunner(Runner):
-    """onnxruntime on the CPU, with its default graph optimizations."""
+    """Runs models with onnxruntime on the CPU, with its default graph optimizations."""
 
     name = "onnxruntime"
     module = "ir_scatter.runners.onnx.onnxruntime"
@@ -40,7 +40,7 @@ class OnnxRuntimeRunner(Runner):
 
 
 class OnnxReferenceRunner(Runner):
-    """`onnx.reference.ReferenceEvaluator` without changes."""
+    """Runs models with `onnx.reference.ReferenceEvaluator`."""
 
     name = "onnx-reference"
     module = "ir_scatter.runners.onnx.reference"

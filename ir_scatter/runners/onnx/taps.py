@@ -1,8 +1,8 @@
-"""Adds the inputs and outputs of tapped nodes to an ONNX model as model outputs, in the runtime's process.
+"""Adds the inputs and outputs of tapped nodes to an ONNX model as model outputs, in the child process.
 
-A tap is a request for the inputs and the output of one node (`runners.base.Tap`). Values in bodies and
-functions are passed out level by level: to stacked outputs of loops, outputs of branches, and outputs of
-calls.
+A tap is a request for the inputs and the output of one node (`runners.base.Tap`). A value in a body or a
+function is lifted level by level to the main graph: to a stacked output of a loop, an output of an If, or
+an output of a call.
 """
 
 from collections import defaultdict
@@ -17,35 +17,36 @@ from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType
 from ir_scatter.core.process import Failure
 from ir_scatter.formats.onnx.index import DEFAULT_DOMAINS, function_key, graphs_of, text
 from ir_scatter.runners.base import Tap
-from ir_scatter.runners.engine import INSIDE, Loaded, TappedSize, TapRun, Value
+from ir_scatter.runners.engine import IN_BODY, Loaded, TappedSize, TapRun, Value
 
 _PREFIX = "ir_scatter_tap"
-_AXES_ARE_AN_INPUT = 13
+_AXES_INPUT_SINCE = 13
 """The opset since which the axes of Squeeze and Unsqueeze are an input instead of an attribute."""
 
 MAIN, FUNCTION, BRANCH, LOOP, SCAN = "main", "function", "branch", "loop", "scan"
 _KINDS = {"If": BRANCH, "Loop": LOOP, "Scan": SCAN}
 OTHER = "other"
-"""The kind of a body whose node is no If, Loop or Scan."""
+"""The kind of a body whose node is not If, Loop or Scan."""
 
 Call: TypeAlias = tuple[int, ...]
-"""The numbers of the calls that lead to a function, the outermost first; () outside of functions.
+"""A call chain: the calls that lead from the main graph to a function, outermost first.
 
-A function that is called twice gets the numbers 0 and 1.
+A call is the number of its node among all calls of the same function, such as 0 and 1. () outside of
+functions.
 """
 
 
 @dataclass(slots=True, eq=False)
 class TappedGraph:
-    """A graph, body or function definition of the model, to which outputs are added."""
+    """A graph, body or function definition, to which outputs are added."""
 
     proto: "GraphProto | FunctionProto"
     kind: str
     parent: "TappedGraph | None" = None
-    """The graph around it, None for the main graph and for functions."""
+    """The surrounding graph; None for the main graph and for functions."""
     owner: NodeProto | None = None
     body: str = ""
-    """The name of the owner's attribute that holds this body, such as "then_branch"."""
+    """The name of the owner's attribute that contains this body, such as "then_branch"."""
     defined: set[str] = field(default_factory=set)
     calls: "list[tuple[TappedGraph, NodeProto, str]]" = field(default_factory=list)
     """For a function: each call as (graph of the call, calling node, path to that node)."""
@@ -53,7 +54,7 @@ class TappedGraph:
     """For a branch: the name of a value in the branch that is always 1."""
 
     def around(self) -> "list[TappedGraph]":
-        """Return the graphs around this one and itself, from the main graph or a function inwards."""
+        """Return the main graph or function, the surrounding bodies, and last this graph."""
         graphs: list[TappedGraph] = []
         level: TappedGraph | None = self
         while level is not None:
@@ -62,9 +63,9 @@ class TappedGraph:
         return graphs
 
     def contexts(self) -> "Iterator[tuple[Call, list[tuple[TappedGraph, Call]]]]":
-        """Yield each way in which this graph is reached: the chain of calls, and the graphs around this one.
+        """Yield each call chain that leads to this graph, with the surrounding graphs.
 
-        The graphs are ordered from the outermost inwards, each with the calls that lead to it.
+        These are (graph, its own call chain), from the main graph inwards, across calls.
         """
         chain = self.around()
         if chain[0].kind == MAIN:
@@ -76,11 +77,11 @@ class TappedGraph:
                 yield whole, [*outside, *((level, whole) for level in chain)]
 
     def caller(self, call: Call) -> str:
-        """Return the path to the node that calls the function around this graph."""
+        """Return the path of the node that calls the function around this graph; "" outside of functions."""
         return self.around()[0].calls[call[-1]][2] if call else ""
 
     def definer(self, name: str) -> "TappedGraph":
-        """Return the graph that defines a name used in this graph: itself, or one around it."""
+        """Return the graph that defines a name used in this graph: this graph, or one around it."""
         return next((level for level in reversed(self.around()) if name in level.defined), self)
 
 
@@ -92,7 +93,7 @@ class PlacedNode(NamedTuple):
 
 
 def find_nodes(model: ModelProto) -> dict[tuple[str, str], list[PlacedNode]]:
-    """Return the nodes by (scope, name of the first output): one node for each key, unless names repeat."""
+    """Return all nodes by (scope, name of the first output). A key has several nodes only if names repeat."""
     places = defaultdict[tuple[str, str], list[PlacedNode]](list)
     functions = {
         function_key(function): TappedGraph(function, FUNCTION) for function in reversed(model.functions)
@@ -129,18 +130,15 @@ def find_nodes(model: ModelProto) -> dict[tuple[str, str], list[PlacedNode]]:
 
 
 _Lifted: TypeAlias = dict[Call, tuple[str, int]]
-"""For each chain of calls to a graph: the model output with one of its values, and the number of loops
-that stack it.
-"""
+"""For each call chain of a graph: (name of the model output, number of loops that stack the value)."""
 
 
 def add_taps(
     model: ModelProto, taps: Sequence[Tap], feeds: Collection[str], *, bodies: bool, loops_join: bool = False
 ) -> Loaded:
-    """Add model outputs for the inputs and outputs of tapped nodes, except for inputs of the model itself.
+    """Add model outputs for the inputs and outputs of tapped nodes; model inputs need none.
 
-    With `loops_join` the runtime concatenates the scan outputs of a Loop (at least as matrices), instead of
-    stacking them on a new axis as the specification requires.
+    `loops_join` adapts them to a runtime that concatenates scan outputs of a Loop instead of stacking them.
     """
     tapper = _Tapper(model, feeds, loops_join)
     tapper.loaded.taps += [tapper.tap(tap, bodies) for tap in taps]
@@ -148,7 +146,7 @@ def add_taps(
 
 
 def shape_model(model: ModelProto, names: Sequence[str]) -> tuple[ModelProto, list[str]]:
-    """Return a model that outputs the shapes of some values of another model, and the output names."""
+    """Return a model whose outputs are the shapes of some values of another model, and the output names."""
     copy = ModelProto()
     copy.CopyFrom(model)
     additions = _Additions(copy)
@@ -160,7 +158,7 @@ def shape_model(model: ModelProto, names: Sequence[str]) -> tuple[ModelProto, li
 
 
 class _Additions:
-    """Adds nodes and outputs to a model, under names that it does not have yet."""
+    """Adds nodes and outputs to a model, with names that the model does not use yet."""
 
     def __init__(self, model: ModelProto) -> None:
         self._model = model
@@ -182,21 +180,21 @@ class _Additions:
         graph.node.append(helper.make_node(type, inputs, [output], **attributes))
         return output
 
-    def give_out(self, graph: GraphProto, name: str) -> None:
-        """Add a copy of a value as an output: a graph cannot output a value of an outer graph directly."""
+    def add_copy_as_output(self, graph: GraphProto, name: str) -> None:
+        """Add a copy of a value as an output: a graph must not return a value of an outer graph directly."""
         graph.output.add().name = self.add(graph, "Identity", [name])
 
     def add_output(self, node: NodeProto, number: int) -> str:
-        """Name the output of a node with this number, and omitted outputs before it; return the new name."""
+        """Extend the outputs of a node up to this number; return the name of the last."""
         node.output.extend(self.name() for _ in range(number + 1 - len(node.output)))
         return str(node.output[number])
 
     def with_axes(self, level: TappedGraph, type: str, name: str, axes: list[int]) -> str:
-        """Add a node with axes, which are an input since opset 13, else an attribute; return its output."""
+        """Add a Squeeze or Unsqueeze in the form of the model's opset, and return its output."""
         function = level.around()[0].proto
         imports = self._model.opset_import if isinstance(function, GraphProto) else function.opset_import
         opset = next((opset_id.version for opset_id in imports if opset_id.domain in DEFAULT_DOMAINS), 0)
-        if opset < _AXES_ARE_AN_INPUT:
+        if opset < _AXES_INPUT_SINCE:
             return self.add(level.proto, type, [name], axes=axes)
         tensor = TensorProto(dims=[len(axes)], data_type=TensorProto.INT64, int64_data=axes)
         return self.add(level.proto, type, [name, self.add(level.proto, "Constant", [], value=tensor)])
@@ -216,24 +214,24 @@ class _Tapper:
         self._lifted: dict[tuple[int, str], _Lifted] = {}
         self._outputs = {output.name for output in model.graph.output}
 
-    def tap(self, asked: Tap, bodies: bool) -> list[TapRun] | str:
-        """Add outputs for one tapped node; return where its values are, or why that is not possible."""
-        places = self._nodes.get((asked.scope, asked.output), ())
+    def tap(self, tap: Tap, bodies: bool) -> list[TapRun] | str:
+        """Add outputs for one tap; return the places of its values, or the reason why that is impossible."""
+        places = self._nodes.get((tap.scope, tap.output), ())
         if len(places) != 1:
             count = "no node" if not places else f"{len(places)} nodes"
             return f"the model has {count} of this name and output"
         if places[0].level.kind != MAIN and not bodies:
-            return INSIDE
+            return IN_BODY
         try:
-            return self._runs(places[0], asked)
+            return self._runs(places[0], tap)
         except Failure as failure:
             return failure.message
 
-    def _runs(self, place: PlacedNode, asked: Tap) -> list[TapRun]:
-        """Return one record of places for each chain of calls that leads to the node's graph."""
+    def _runs(self, place: PlacedNode, tap: Tap) -> list[TapRun]:
+        """Return the places of a tap's values, one record for each call chain."""
         names = [*place.node.input, place.node.output[0]]
-        hints = [TappedSize(*pair) for pair in zip(asked.types, asked.shapes, strict=True)]
-        if asked.outputs_only:
+        hints = [TappedSize(*pair) for pair in zip(tap.types, tap.shapes, strict=True)]
+        if tap.outputs_only:
             names, hints = names[-1:], hints[-1:]
         if len(hints) != len(names):
             hints = [TappedSize()] * len(names)
@@ -249,7 +247,7 @@ class _Tapper:
         runs = []
         for call, levels in place.level.contexts():
             caller = place.level.caller(call)
-            if asked.callers and caller not in asked.callers:
+            if tap.callers and caller not in tap.callers:
                 continue
             placed = [self._placed(value, call, hint) for value, hint in zip(values, hints, strict=True)]
             markers: list[Value] = []
@@ -274,7 +272,7 @@ class _Tapper:
         return name, loops
 
     def _lift(self, level: TappedGraph, name: str, hint: TappedSize) -> _Lifted:
-        """Pass a value out of all bodies and functions to a model output; repeated requests add nothing."""
+        """Pass a value through all bodies and functions to a model output; a repeated call adds nothing."""
         key = (id(level), name)
         if key not in self._lifted:
             if level.kind == MAIN:
@@ -310,7 +308,7 @@ class _Tapper:
         is_joined = self._loops_join and level.kind == LOOP
         if is_joined:
             name = self._additions.with_axes(level, "Unsqueeze", name, [0, 1])
-        self._additions.give_out(level.proto, name)
+        self._additions.add_copy_as_output(level.proto, name)
         condition = 1 if level.kind == LOOP else 0
         outer = self._additions.add_output(owner, len(level.proto.output) - condition - 1)
         for attribute in owner.attribute if level.kind == SCAN else ():
@@ -336,9 +334,9 @@ class _Tapper:
         return lifted_by_call
 
     def _out_of_branch(self, level: TappedGraph, owner: NodeProto, name: str, hint: TappedSize) -> str:
-        """Add an If output with a value of one branch.
+        """Add an If output with a value of one branch, and return its name.
 
-        In the other branch it is empty, or zeros in a loop.
+        If the other branch is executed, the output is empty; inside a loop it consists of zeros.
         """
         is_stacked = any(
             outer.kind in {LOOP, SCAN} for _, levels in level.contexts() for outer, _ in levels[:-1]
@@ -353,7 +351,7 @@ class _Tapper:
         shape = hint.shape if hint.shape is not None and (is_stacked or hint == _MARKER) else (0,)
         for attribute in owner.attribute:
             if text(attribute.name) == level.body:
-                self._additions.give_out(attribute.g, name)
+                self._additions.add_copy_as_output(attribute.g, name)
             elif attribute.HasField("g"):
                 nothing = self._additions.add(attribute.g, "Constant", [], value=_zeros(row, shape))
                 attribute.g.output.add().name = nothing
@@ -362,7 +360,7 @@ class _Tapper:
     def _marker(self, level: TappedGraph) -> str:
         """Return the name of a value that is 1 in a branch.
 
-        Passed out, it is 0 if the branch was not taken.
+        As a model output it is 0 if the branch was not executed.
         """
         if not level.marker:
             one = TensorProto(dims=[1], data_type=TensorProto.INT64, int64_data=[1])
@@ -372,7 +370,7 @@ class _Tapper:
 
 
 def _zeros(row: ElementType, shape: tuple[int, ...]) -> TensorProto:
-    """Return a tensor of zeros, or of empty strings for strings."""
+    """Return a tensor of zeros, or of empty strings."""
     found = TensorProto(dims=shape, data_type=row.onnx_number)
     if row.kind == "string":
         found.string_data.extend([b""] * prod(shape))

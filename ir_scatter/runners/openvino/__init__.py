@@ -1,1 +1,1 @@
-"""Runners of OpenVINO: its devices, its GPU plugin without a GPU, its constant folding."""
+"""Runners of OpenVINO: its devices, and its constant folding."""

@@ -31,10 +31,12 @@ _MOST_DEVICES, _ANY, _IS_GPU, _DEVICE_TYPE, _DRIVER_VERSION = 16, 0xFFFFFFFF, 1 
 """Constants of the OpenCL API: most devices that are listed, and numbers of device types and properties."""
 _VERSION_10 = re.compile(rb"(<net\b[^>]*?\bversion\s*=\s*[\"'])10(?=[\"'])")
 _HEAD = 4096
+"""Number of bytes at the start of an IR that contain its version."""
 _DEFAULT, _CPU = "default", "CPU"
 _CONSTANT = "Constant"
 _TIME, _NOT_RUN = "execTimeMcs", "not_executed"
 _LONGEST_REFUSAL = 500
+"""Limit of characters of an error message about a node."""
 _NOISE = ("FrontEnd API failed", "Model wasn't fully converted", "Summary:", "-- Conversion is failed")
 _PLACE = re.compile(r"Check '.*?' failed at \S+:\d+:?|Exception from \S+:\d+:?|\bat src/\S+:\d+:?")
 _NODE = re.compile(r"While validating node '\w+::(\w+) .*?' with friendly_name '[^']*':?")
@@ -66,7 +68,7 @@ def _engine(request: RunRequest) -> "type[OpenVinoEngine]":
 
 
 class OpenVinoEngine(Engine):
-    """A model that OpenVINO has read, with its feeds as tensors."""
+    """A model that OpenVINO has read, with its feed as tensors."""
 
     def __init__(self, request: RunRequest, feeds: Mapping[str, Array]) -> None:
         super().__init__(request, feeds)
@@ -80,15 +82,15 @@ class OpenVinoEngine(Engine):
 
     @abstractmethod
     def compute(self, model: Any) -> list[Array]:
-        """Run a model once and return all outputs; the model is not kept."""
+        """Run a temporary model once and return all outputs."""
 
     @classmethod
     def read(cls, path: str) -> Any:
-        """Read a model with the types and names that the file has.
+        """Read a model with the element types and names of the file.
 
-        OpenVINO adapts a file of IR version 10 to the programs of its time: f16 inputs become f32, outputs
-        i32 or f32, and added conversions take over names of nodes. To avoid that, the file is read as one of
-        version 11, which differs in nothing else.
+        OpenVINO adapts a file of IR version 10: f16 inputs become f32, outputs become i32 or f32, and added
+        conversions get the names of nodes. To avoid that, the file is read as version 11, which is otherwise
+        equal.
         """
         with as_failures(failure):
             with suppress(OSError), open(path, "rb") as file:
@@ -98,18 +100,18 @@ class OpenVinoEngine(Engine):
                         copy = Path(folder) / Path(path).name
                         copy.write_bytes(_VERSION_10.sub(rb"\g<1>11", Path(path).read_bytes(), count=1))
                         return core().read_model(copy, weights if weights.exists() else "")
-            return core().read_model(_source(path))
+            return core().read_model(_read_argument(path))
 
     @classmethod
     def add_taps(cls, path: str, model: Any, taps: Sequence[Tap], fed: Sequence[str], bodies: bool) -> Loaded:
         return add_taps(model, taps, fed, bodies=bodies)
 
     def shapes(self, tapped: Loaded, keys: Sequence[str]) -> Mapping[str, Sequence[int]] | None:
-        # the shapes as OpenVINO infers them, or as a model that outputs shapes computes them
+        # first infer the shapes; compute only those that stay dynamic, with a model that outputs shapes
         import openvino
 
         model = tapped.model.clone()
-        with suppress(Exception):  # fall back to the shapes that are known without a run
+        with suppress(Exception):  # without this reshape, fewer shapes are static
             feed_shapes = enumerate(openvino.PartialShape(tensor.get_shape()) for tensor in self.tensors)
             model.reshape(dict(feed_shapes))
         inferred = {key: model.output(int(key)).get_partial_shape() for key in keys}
@@ -145,9 +147,9 @@ class DeviceEngine(OpenVinoEngine):
         return self._infer(self.ran[1], [*range(len(self.names)), *map(int, keys)])
 
     def _infer(self, request: Any, outputs: Sequence[int]) -> list[Array]:
-        """Run once; the model's states are reset before, unless the engine keeps them from the last run."""
+        """Run once and return some outputs. States are reset before, if `resets_states` is set."""
         with as_failures(failure, at_inference=True):
-            if self.begins_anew:
+            if self.resets_states:
                 request.reset_state()
             for number, tensor in enumerate(self.tensors):
                 request.set_input_tensor(number, tensor)
@@ -202,9 +204,9 @@ class FoldEngine(OpenVinoEngine):
 
 
 def _inline_branches(model: Any) -> bool:
-    """Replace each If by the branch that is taken, since the pass ConstantFolding does not.
+    """Replace each If with a constant condition by its branch, which ConstantFolding does not do.
 
-    Return whether any was.
+    Returns whether any was replaced.
     """
     chosen = [
         (node, condition.get_data().item())
@@ -238,7 +240,7 @@ def _folded(node: Any) -> Array:
 
 
 def _first_unfolded(node: Any) -> Any:
-    """Return a node that was not folded although all of its inputs are constants; None without one."""
+    """Return the first node upstream of `node` that was not folded although all its inputs are constants."""
     while True:
         sources = (value.get_node() for value in node.input_values())
         deeper = next((source for source in sources if source.get_type_name() != _CONSTANT), None)
@@ -262,7 +264,7 @@ def _facts(node: Any, times: Mapping[str, float]) -> NodeFacts:
 
 
 def _describe(device: str) -> dict[str, Any]:
-    """Compile a minimal model for a device and return a description of the device."""
+    """Compile a minimal model for a device, and return a description of the device."""
     if device == FOLD:
         return {"full_name": "ConstantFolding"}
     import openvino
@@ -273,7 +275,7 @@ def _describe(device: str) -> dict[str, Any]:
     _compiled(smallest, RunRequest("", device, _DEFAULT))
     description: dict[str, Any] = {}
     for word, property in _PROPERTIES.items():
-        with suppress(Exception):  # AUTO, HETERO and the like are not devices
+        with suppress(Exception):  # virtual devices such as AUTO lack the property
             value = core().get_property(device, property)
             if isinstance(value, list | tuple | set):
                 description[word] = tuple(sorted(map(str, value)))
@@ -284,8 +286,8 @@ def _describe(device: str) -> dict[str, Any]:
 
 
 def _drivers(device: str) -> Iterator[str]:
-    """Yield the build of the device's plugin, and the version of its driver if that can be found."""
-    with suppress(Exception):  # AUTO, HETERO and the like are not devices
+    """Yield the build of the device's plugin, and the version of its driver if known."""
+    with suppress(Exception):  # virtual devices such as AUTO lack the property
         (version,) = core().get_versions(device).values()
         yield f"plugin {version.build_number}"
     with suppress(Exception):
@@ -297,7 +299,7 @@ def _drivers(device: str) -> Iterator[str]:
 
 
 def _opencl_drivers() -> Iterator[str]:
-    """Yield the version of the driver of each GPU, which OpenVINO does not report.
+    """Yield the driver version of each GPU, which OpenVINO does not report.
 
     Raises:
         OSError: there is no OpenCL.
@@ -329,7 +331,7 @@ def core() -> Any:
 
 
 def _compiled(model: Any, request: RunRequest) -> tuple[Any, Any]:
-    """Return a compiled model, and a request that runs it.
+    """Return a compiled model and an inference request for it.
 
     Raises:
         Failure: the device is missing, or refuses the model.
@@ -344,11 +346,11 @@ def _compiled(model: Any, request: RunRequest) -> tuple[Any, Any]:
         return compiled, compiled.create_infer_request()
     except Exception as error:
         failed = failure(error)
-        raise failed if _is_there(request.device) else Failure("unavailable", failed.message) from None
+        raise failed if _has_device(request.device) else Failure("unavailable", failed.message) from None
 
 
-def _is_there(device: str) -> bool:
-    """Return whether OpenVINO has a device with this name."""
+def _has_device(device: str) -> bool:
+    """Return whether OpenVINO has the named device, or all devices of a virtual one."""
     kind, _, rest = device.partition(":")
     parts = [part.lstrip("-").partition("(")[0] for part in rest.split(",")] if rest else [kind]
     devices = core().available_devices
@@ -357,8 +359,8 @@ def _is_there(device: str) -> bool:
     return names.issuperset(parts)
 
 
-def _source(path: str) -> "str | bytes":
-    """Return what OpenVINO reads: the path, or the message of an ONNX model that is written as text."""
+def _read_argument(path: str) -> "str | bytes":
+    """Return the argument for `read_model`: a path, or the message of an ONNX model in text syntax."""
     if not is_text_file(path):
         return path
     return to_message(path, Path(path).read_bytes())
@@ -368,19 +370,19 @@ def _export(source: str, target: str) -> None:
     import openvino
 
     with as_failures(lambda error: Failure("refused", sentence(error))):
-        model = core().read_model(_source(source))
+        model = core().read_model(_read_argument(source))
         openvino.save_model(model, target, compress_to_fp16=False)
 
 
 def _propagate(path: str, shapes: Mapping[str, str]) -> tuple[dict[str, list[str]], str]:
-    """Infer the output shapes of each node separately, so that one refused node does not hide other shapes.
+    """Infer the output shapes of each node separately, so that a refused node does not hide other shapes.
 
-    Return the shapes as texts by scope of the node, and the error, "" if there is none.
+    Returns the shapes as texts, by scope of the node, and the first error of a general operator or "".
     """
     import openvino
 
-    with as_failures(lambda error: Failure("refused", _last_lines(error))):
-        model = core().read_model(_source(path))
+    with as_failures(lambda error: Failure("refused", _node_error(error))):
+        model = core().read_model(_read_argument(path))
         for parameter in model.get_parameters():
             names = {parameter.get_friendly_name(), *parameter.output(0).get_names()}
             for name in names & shapes.keys():
@@ -390,7 +392,7 @@ def _propagate(path: str, shapes: Mapping[str, str]) -> tuple[dict[str, list[str
         try:
             node.validate_and_infer_types()
         except Exception as error:
-            reason = _last_lines(error)
+            reason = _node_error(error)
             if node.get_type_name() not in scatters and not any(f"::{name} " in reason for name in scatters):
                 refusal = refusal or reason
     shapes_by_scope = {
@@ -400,7 +402,7 @@ def _propagate(path: str, shapes: Mapping[str, str]) -> tuple[dict[str, list[str
     return shapes_by_scope, refusal
 
 
-def _last_lines(error: BaseException) -> str:
+def _node_error(error: BaseException) -> str:
     """Return the lines of an error message about a node, without locations in OpenVINO's sources."""
     lines = [line.strip() for line in str(error).splitlines()]
     kept = [line for line in lines if line and not line.startswith(("Exception from", "Check '"))]
@@ -413,7 +415,7 @@ def failure(error: BaseException) -> Failure:
 
 
 def sentence(error: BaseException) -> str:
-    """Return an error message without locations in OpenVINO's sources and folders of this machine."""
+    """Return an error message without locations in OpenVINO's sources and without folders."""
     text = _FOLDER.sub(r"\1", _PLACE.sub("", str(error)))
     text = _NODE.sub(r"\1:", _ONNX_NODE.sub(r"\1 \2:", _DETAIL.sub("", text)))
     lines = (line.strip() for line in text.splitlines())

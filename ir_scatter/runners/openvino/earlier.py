@@ -1,4 +1,4 @@
-"""The child program for earlier releases of OpenVINO: gives its Python API the names that it has today."""
+"""The child program for earlier releases of OpenVINO: adds the names of the current Python API."""
 
 import sys
 from collections.abc import Callable
@@ -28,20 +28,20 @@ def handlers() -> dict[str, Callable[..., Any]]:
             openvino.op.Constant.get_tensor_view = _tensor_of
             if not hasattr(openvino.InferRequest, "reset_state"):
                 openvino.InferRequest.reset_state = _reset_state
-    return {name: partial(_asked, handler) for name, handler in child.handlers().items()}
+    return {name: partial(_call, handler) for name, handler in child.handlers().items()}
 
 
-def _asked(handler: Callable[..., Any], *arguments: Any) -> Any:
+def _call(handler: Callable[..., Any], *arguments: Any) -> Any:
     try:
         return handler(*arguments)
-    # a user of an old release has no bug of this library to report
+    # a missing function of an old release is not a bug of this library
     except (AttributeError, TypeError) as error:
         message = f"this release lacks a needed function: {error}"
         raise Failure("unsupported", shortened(message)) from None
 
 
 def _tensor_of(constant: Any) -> Any:
-    """Return a copy of a constant's elements: these releases cannot expose them in every element type."""
+    """Return a copy of a constant's elements: earlier releases cannot expose every element type."""
     import openvino
 
     tensor = openvino.Tensor(constant.get_element_type(), constant.output(0).get_shape())

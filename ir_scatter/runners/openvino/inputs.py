@@ -1,4 +1,4 @@
-"""Inputs and outputs of an `openvino.Model`: their names as users know them, and their tensors."""
+"""Inputs and outputs of an `openvino.Model`: their names for users, and their tensors."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -18,16 +18,16 @@ from ir_scatter.runners.engine import ModelInput, names_of_feeds
 
 _STRING = "string"
 _SINK = "/sink_port_0"
-"""Suffix that the ONNX frontend adds to the name of an output to name its Result."""
+"""The suffix of a Result's name that the ONNX frontend appends to the name of the output."""
 
 
 def feeds_by_parameter(model: Any, feeds: Mapping[str, Array], path: str) -> tuple[str, ...]:
-    """Return, for each Parameter of a model, the name under which the caller feeds it.
+    """Return the name in the feed for each Parameter of a model.
 
-    The caller may use the name of the Parameter or of its tensor.
+    The feed may use the name of the Parameter or of its tensor.
 
     Raises:
-        Failure: a feed is missing, superfluous, or of the wrong type or shape, or the file is an ONNX model
+        Failure: an array is missing, superfluous, or of the wrong type or shape, or the file is an ONNX model
             with an input that OpenVINO reads as a constant.
     """
     parameters = model.get_parameters()
@@ -39,7 +39,7 @@ def feeds_by_parameter(model: Any, feeds: Mapping[str, Array], path: str) -> tup
     if not set(feeds) <= {name for same in names for name in same}:
         graph = None
         if format_of(path) == ONNX_FORMAT:
-            with suppress(Exception):  # no more is known of the names
+            with suppress(Exception):  # keep the names that OpenVINO reports
                 import onnx
 
                 graph = onnx.load(path, load_external_data=False).graph
@@ -62,7 +62,7 @@ def feeds_by_parameter(model: Any, feeds: Mapping[str, Array], path: str) -> tup
 
 
 def output_names(model: Any) -> list[str]:
-    """Return the names of the outputs, the same as `evaluate_model` uses."""
+    """Return the names of the outputs, equal to those of `evaluate_model`."""
     outputs: list[str] = []
     for result in model.get_results():
         own, names, source = result.get_friendly_name(), result.output(0).get_names(), result.input_value(0)
@@ -82,11 +82,12 @@ def output_names(model: Any) -> list[str]:
 
 
 def _with_inputs(names: list[list[str]], graph: Any) -> list[list[str]]:
-    """Return the names of each Parameter, completed by the names of the ONNX graph's inputs.
+    """Return the names of each Parameter, with the name of the ONNX input added.
 
-    Where a node has no effect (Dropout, a SequenceAt of a SequenceConstruct), OpenVINO gives the input before
-    it the name of the node's output, and forgets its own. Parameters usually have the order of the inputs;
-    otherwise the input is the only one that the node depends on.
+    OpenVINO removes nodes without effect, such as Dropout, and gives the input before such a node the name of
+    the node's output. So the input's own name is restored: by position, if Parameters and inputs have the
+    same
+    order, else by searching the input upstream of that output.
 
     Raises:
         Failure: several inputs are possible.
@@ -110,7 +111,7 @@ def _with_inputs(names: list[list[str]], graph: Any) -> list[list[str]]:
 
 
 def _origins(names: Sequence[str], before: Mapping[str, Sequence[str]]) -> set[str]:
-    """Return values of an ONNX graph, and all values upstream of them."""
+    """Return the names of some values of an ONNX graph, and of all values upstream."""
     seen, pending = set[str](), list(names)
     while pending:
         name = pending.pop()
@@ -126,7 +127,7 @@ def type_name(element_type: Any) -> str:
 
 
 def partial_shape(shape: Any) -> Shape:
-    """Return an OpenVINO shape as one of ours."""
+    """Convert an OpenVINO shape to our type."""
     if shape.rank.is_dynamic:
         return None
     bounds = [(dim.get_min_length(), dim.get_max_length()) for dim in shape]
@@ -134,9 +135,9 @@ def partial_shape(shape: Any) -> Shape:
 
 
 def to_tensor(array: Array) -> Any:
-    """Return an OpenVINO tensor with an array's elements.
+    """Convert an array to an OpenVINO tensor.
 
-    It may share the array's memory, which must then stay alive.
+    The tensor may share the array's memory, which must stay alive.
     """
     import openvino
 
@@ -158,10 +159,10 @@ def to_tensor(array: Array) -> Any:
 
 
 def to_array(tensor: Any, *, copy: bool = True) -> Array:
-    """Return the elements of a tensor; with `copy` in memory of their own, as tensors may change later.
+    """Convert a tensor to an array; with `copy` the array owns its memory, because tensors may change later.
 
     Raises:
-        Failure: NumPy has no such type, or the runtime wrote over its own memory.
+        Failure: NumPy has no such type, or the runtime has overwritten its own memory.
     """
     name = type_name(tensor.get_element_type())
     if name == _STRING:

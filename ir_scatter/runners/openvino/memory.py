@@ -1,4 +1,4 @@
-"""Writes a model from the caller's own openvino (in memory) to files, which all other modules can read."""
+"""Writes an `openvino.Model` in memory to files, because all other modules read files."""
 
 import re
 from pathlib import Path
@@ -8,21 +8,22 @@ from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import UnreadableModel
 
 _LONGEST_NAME = 80
+"""Limit of characters of a file name, which comes from the name of the model."""
 
 
 def is_model(one: object) -> bool:
-    """Return whether this is an `openvino.Model`; False if openvino was never imported."""
+    """Return whether an object is an `openvino.Model`, without importing openvino."""
     names = ((kind.__module__.partition(".")[0], kind.__name__) for kind in type(one).__mro__)
     return ("openvino", "Model") in names
 
 
 def write_model(model: Any, folder: Path) -> Path:
-    """Write a model to a folder as an IR without changing types; return the path of its `.xml`.
+    """Write a model to a folder as an IR with unchanged element types; return the path of its `.xml`.
 
     The model itself is not changed.
 
     Raises:
-        UnreadableModel: openvino cannot write the model; the message has openvino's reason.
+        UnreadableModel: openvino cannot write the model; the message contains the reason.
     """
     name = "model"
     try:

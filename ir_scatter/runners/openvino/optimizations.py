@@ -1,4 +1,4 @@
-"""The nodes that OpenVINO removes from a model, and from which stage on.
+"""The nodes that OpenVINO removes from a model, and at which stage.
 
 Measured on openvino 2026.4.1, on CPU and with the GPU plugin on the CPU OpenCL runtime.
 """
@@ -16,5 +16,9 @@ OPTIMIZATIONS = Optimizations(
     },
     skipped_loops=Stage.READ,
 )
-"""If the condition of a Loop is a constant or an Identity of one, the ONNX frontend passes the initial values
-on and does not read the body. After Not(true), Cast(0) or Reshape(false) it does read it."""
+"""The optimizations of every device.
+
+If the condition of a Loop is a constant, or an Identity of a constant, the ONNX frontend passes the initial
+values to the outputs and does not read the body. It reads the body after Not(true), Cast(0) or
+Reshape(false).
+"""

@@ -10,7 +10,7 @@ from ir_scatter.runners.base import ISSUE_FORM, Family, Optimizations, Runner
 
 PREFIX = "openvino:"
 FOLD = "fold"
-"""The word for constant folding in the place of a device: "openvino:fold"."""
+"""The word for constant folding in place of a device: "openvino:fold"."""
 NOT_FOLDED = "is not folded"
 
 VIRTUAL_DEVICES = ("AUTO", "MULTI", "HETERO", "BATCH")
@@ -18,8 +18,10 @@ VIRTUAL_DEVICES = ("AUTO", "MULTI", "HETERO", "BATCH")
 
 _CPU_DEVICE, _GPU_DEVICE = "CPU", "GPU"
 _NATIVE = frozenset({"Softmax", "LogSoftmax", "ScaledDotProductAttention"})
-"""Operators whose GPU kernels call `native_exp`; the specification of OpenCL C leaves its accuracy to the
-device. On the CPU runtime of OpenCL, Softmax of 64 numbers is off by up to 1.8e-4 of an element."""
+"""Operators whose GPU kernels call `native_exp`, an OpenCL C function without a specified accuracy.
+
+On the CPU runtime of OpenCL, Softmax of 64 numbers differs by up to 1.8e-4 of an element.
+"""
 _ONE = r"(?:CPU|GPU|NPU)(?:\.\w+)?"
 _WITH_COUNT = rf"-?{_ONE}(?:\(\d+\))?"
 _VIRTUAL = rf"(?:{'|'.join(VIRTUAL_DEVICES)})(?::{_WITH_COUNT}(?:,{_WITH_COUNT})*)?"
@@ -104,7 +106,7 @@ _CPU = OpenVinoRunner("CPU")
 
 
 def export(source: str, target: str) -> str:
-    """Let OpenVINO read an ONNX model and write it as an IR in full precision; return the error or ""."""
+    """Convert an ONNX model to an IR with OpenVINO, in full precision; return the error, or ""."""
     try:
         _CPU.ask("export", source, target)
     except Failure as failure:
@@ -113,7 +115,7 @@ def export(source: str, target: str) -> str:
 
 
 def propagate(path: str, input_shapes: Mapping[str, Shape]) -> tuple[dict[str, tuple[Shape, ...]], str]:
-    """Let OpenVINO infer shapes; return the output shapes of every node by scope, and the error or "".
+    """Infer shapes with OpenVINO; return the output shapes of every node by scope, and the error or "".
 
     Input shapes are keyed by the name of a Parameter or of its tensor. A scatter node that refuses its inputs
     is not an error here: rules report it more precisely.

@@ -1,7 +1,7 @@
-"""Adds the inputs and outputs of tapped nodes to an OpenVINO model as model outputs, in its process.
+"""Adds the inputs and outputs of tapped nodes to an OpenVINO model as model outputs, in the child process.
 
-A tap is a request for the inputs and the output of one node (`runners.base.Tap`). Values in bodies are passed
-out level by level through outputs of If, Loop and TensorIterator.
+A tap is a request for the inputs and the output of one node (`runners.base.Tap`). A value in a body is
+exported level by level, as an output of the surrounding If, Loop or TensorIterator.
 """
 
 import re
@@ -15,7 +15,7 @@ from ir_scatter.core.process import Failure, shortened
 from ir_scatter.core.shapes import static
 from ir_scatter.ops.lookup import scatter_types
 from ir_scatter.runners.base import Tap
-from ir_scatter.runners.engine import INSIDE, Loaded, TappedSize, TapRun, Value
+from ir_scatter.runners.engine import IN_BODY, Loaded, TappedSize, TapRun, Value
 from ir_scatter.runners.openvino.inputs import partial_shape, to_array, type_name
 
 _CONSTANT = "Constant"
@@ -26,18 +26,18 @@ _BODIES_OF = {
     _LOOP: {"body": "get_function"},
     "TensorIterator": {"body": "get_body"},
 }
-_OF_ONNX = {"then_branch": "then_body", "else_branch": "else_body", "body": "body"}
-"""OpenVINO's names for the bodies of ONNX nodes."""
+_BODY_NAMES = {"then_branch": "then_body", "else_branch": "else_body", "body": "body"}
+"""OpenVINO's names of the bodies, by ONNX name."""
 
-_BODY_IN_SCOPE = re.compile(rf":({'|'.join((*_OF_ONNX, *_OF_ONNX.values()))})/")
+_BODY_IN_SCOPE = re.compile(rf":({'|'.join((*_BODY_NAMES, *_BODY_NAMES.values()))})/")
 
 
-_COUNTED = re.compile(r"(.*)~(\d{6})", re.DOTALL)
-"""A name that `_name_after` returned, and its number."""
+_NUMBERED_NAME = re.compile(r"(.*)~(\d{6})", re.DOTALL)
+"""Pattern of the names that `_name_after` returns: stem and number."""
 
 
 class Owner(NamedTuple):
-    """An If, Loop or TensorIterator, and the name of one of its bodies, such as "then_body"."""
+    """An If, Loop or TensorIterator, with the name of one of its bodies, such as "then_body"."""
 
     node: Any
     kind: str
@@ -45,7 +45,7 @@ class Owner(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A node and the If and loop nodes around it, the outermost first."""
+    """A node, and the If and loop nodes around it, outermost first."""
 
     node: Any
     owners: tuple[Owner, ...]
@@ -64,19 +64,24 @@ class Places:
                     self._by_output.setdefault(name, []).append(place)
 
     def find(self, scope: str, output: str, *, is_any_type: bool = False) -> "Place | str":
-        """Return the place of the node of a tap, a scatter node unless of any type, or why there is none."""
+        """Return the place of a tapped node, or the reason why there is none.
+
+        The node must be a scatter node unless `is_any_type` is set.
+        """
         if not output:
             places = [self._by_scope[scope]] if scope in self._by_scope else []
             description = "of this name"
         else:
-            kinds = [_OF_ONNX.get(kind, kind) for kind in _BODY_IN_SCOPE.findall(scope)]
+            kinds = [_BODY_NAMES.get(kind, kind) for kind in _BODY_IN_SCOPE.findall(scope)]
             same = self._by_output.get(output, ())
             places = [place for place in same if [owner.kind for owner in place.owners] == kinds]
             description = f"for the output {output!r}"
         if len(places) != 1:
             return f"OpenVINO has {f'{len(places)} nodes' if places else 'no node'} {description}"
         type = places[0].node.get_type_name()
-        return places[0] if is_any_type or type in scatter_types(OPENVINO) else f"OpenVINO makes {type} of it"
+        return (
+            places[0] if is_any_type or type in scatter_types(OPENVINO) else f"OpenVINO converts it to {type}"
+        )
 
 
 def walk(model: Any, scope: str = "", owners: tuple[Owner, ...] = ()) -> Iterator[tuple[str, Place]]:
@@ -99,16 +104,16 @@ def add_taps(model: Any, taps: Sequence[Tap], feeds: Sequence[str], *, bodies: b
     """Return a copy of a model with additional outputs: the inputs and outputs of tapped nodes.
 
     The key of a tapped value is the number of its model output, or "constant" and a number. `feeds` are the
-    names of the feeds, one for each Parameter.
+    names in the feed, one for each Parameter.
     """
     model = model.clone()
     tapper, places = _Tapper(model, feeds), Places(model)
-    for asked in taps:
-        place = places.find(asked.scope, asked.output, is_any_type=asked.outputs_only)
+    for tap in taps:
+        place = places.find(tap.scope, tap.output, is_any_type=tap.outputs_only)
         if isinstance(place, Place) and place.owners and not bodies:
-            place = INSIDE
+            place = IN_BODY
         tapper.loaded.taps.append(
-            place if isinstance(place, str) else tapper.tap(place, has_inputs=not asked.outputs_only)
+            place if isinstance(place, str) else tapper.tap(place, has_inputs=not tap.outputs_only)
         )
     if tapper.added:
         from openvino import opset8
@@ -123,7 +128,7 @@ def add_taps(model: Any, taps: Sequence[Tap], feeds: Sequence[str], *, bodies: b
 
 
 def shape_model(model: Any, numbers: Sequence[int]) -> Any:
-    """Return a model whose only outputs are the shapes of some outputs of another model."""
+    """Return a model whose outputs are the shapes of some outputs of another model."""
     import openvino
     from openvino import opset8
 
@@ -146,7 +151,7 @@ class _Tapper:
 
     def tap(self, place: Place, *, has_inputs: bool = True) -> list[TapRun] | str:
         if any(_never_runs(owner.node) for owner in place.owners):
-            return []  # the CPU plugin crashes on outputs of loops that are stacked from no iteration
+            return []  # the CPU plugin crashes on stacked outputs of a loop without iterations
         try:
             sources = place.node.input_values() if has_inputs else ()
             inputs = [self._input(place, source) for source in sources]
@@ -168,9 +173,9 @@ class _Tapper:
         return [TapRun([*inputs], output, markers, counts)]
 
     def _input(self, place: Place, source: Any) -> Value:
-        """Return the key of an input of a node; inputs that follow from constants need no output.
+        """Return the value of a node's input. An input that depends only on constants is folded here.
 
-        The GPU plugin gives wrong numbers for an output that it folds, if it is f64 or in a branch.
+        The GPU plugin computes wrong numbers for an output that it folds, if it is f64 or in a branch.
         """
         array = _fold(source)
         return self._value(place, source) if array is None else self._constant(array)
@@ -181,7 +186,7 @@ class _Tapper:
         return key, 0
 
     def _value(self, place: Place, source: Any) -> Value:
-        """Return the key of a tapped array; constants and feeds need no output."""
+        """Return a tapped value; constants and model inputs need no output."""
         node = source.get_node()
         if node.get_type_name() == _CONSTANT:
             return self._constant(to_array(node.get_tensor_view(), copy=False))
@@ -193,7 +198,7 @@ class _Tapper:
         return key, loops
 
     def _output(self, output: Any) -> str:
-        """Make an output of a main-graph node a model output, if it is none yet; return its number."""
+        """Add a model output for an output of a node, unless there is one; return its number."""
         key = _key(output)
         if key not in self._numbers:
             self._numbers[key] = len(self._model.get_results()) + len(self.added)
@@ -201,10 +206,10 @@ class _Tapper:
         return str(self._numbers[key])
 
     def _marker(self, owners: tuple[Owner, ...]) -> Any:
-        """Return an output that is 1 where a branch was taken and 0 where it was not.
+        """Return a main-graph output that is 1 if a branch was executed, else 0.
 
-        Each body computes it as 1 - (whether the other branch is taken): of a body without a computation the
-        GPU plugin gives only the first output.
+        Each body computes it as 1 - (whether the other branch is executed). A body without a computation
+        would lose all outputs but the first on the GPU plugin.
         """
         from openvino import opset8
 
@@ -224,10 +229,10 @@ class _Tapper:
         return self._exported[key]
 
     def _count(self, owners: tuple[Owner, ...]) -> Any:
-        """Return an output with the number of iterations of the innermost loop around a node.
+        """Return a main-graph output with the number of iterations of the innermost loop.
 
-        The size of a stacked output may be larger: OpenVINO allocates the largest possible number of
-        iterations, and does not initialise unused parts. So a counter is carried through the loop, from 0 on.
+        A stacked output may be longer: OpenVINO allocates the maximum number of iterations and does not
+        initialise unused parts. So the loop carries a counter, which starts at 0.
         """
         from openvino import opset8
 
@@ -244,7 +249,7 @@ class _Tapper:
         return self._exported[key]
 
     def _export(self, owners: tuple[Owner, ...], source: Any) -> Any:
-        """Pass a value out of all bodies around it to the main graph, and return it there."""
+        """Pass a value through all surrounding bodies to the main graph; return the output there."""
         from openvino import opset8
 
         if not owners:
@@ -259,12 +264,12 @@ class _Tapper:
                 stacked = owner.node.get_concatenated_slices(result.output(0), 0, 1, 1, -1, 0)
                 self._exported[key] = self._export(outside, stacked)
             else:
-                placeholder = _nothing_like(source, is_in_loop=_loops(outside) > 0)
+                placeholder = _placeholder_like(source, is_in_loop=_loops(outside) > 0)
                 self._exported[key] = self._out_of_branch(outside, owner, source, placeholder)
         return self._exported[key]
 
     def _out_of_branch(self, outside: tuple[Owner, ...], branch: Owner, value: Any, placeholder: Any) -> Any:
-        """Pass a value of one branch out of an If; `placeholder` if the other one is taken."""
+        """Add an If output with a value of one branch; it is `placeholder` if the other one is executed."""
         from openvino import opset8
 
         results = []
@@ -275,7 +280,7 @@ class _Tapper:
 
 
 def _add_result(body: Any, result: Any) -> None:
-    """Add a Result node to a body, with a name that sorts after the names of all other Results.
+    """Add a Result to a body, with a name that sorts after the names of all other Results.
 
     The GPU plugin assigns the outputs of an If to those of its body in alphabetical order.
     """
@@ -285,14 +290,14 @@ def _add_result(body: Any, result: Any) -> None:
 
 
 def _name_after(name: str) -> str:
-    """Return a name that comes after another one in alphabetical order: "result~000000", "result~000001"."""
-    counted = _COUNTED.fullmatch(name)
+    """Return the next name in alphabetical order: "result" -> "result~000000" -> "result~000001"."""
+    counted = _NUMBERED_NAME.fullmatch(name)
     stem, number = (counted[1], int(counted[2]) + 1) if counted else (name, 0)
     return f"{stem}~{number:06}"
 
 
 def _fold(source: Any) -> Any:
-    """Return the array of a value that follows from constants alone, None for others and for constants."""
+    """Return the array of a value that depends only on constants; None for other values and for Constants."""
     import openvino
     from openvino import opset8
     from openvino.passes import ConstantFolding, Manager
@@ -321,8 +326,11 @@ def _never_runs(node: Any) -> bool:
     return bool(node.get_type_name() == _LOOP and node.get_num_iterations() == 0)
 
 
-def _nothing_like(source: Any, *, is_in_loop: bool) -> Any:
-    """Return a zero placeholder for the branch not taken: same type and rank, same shape if stacked."""
+def _placeholder_like(source: Any, *, is_in_loop: bool) -> Any:
+    """Return a zero placeholder with the type and rank of a value.
+
+    In a loop it also has the shape of the value, because loops stack it.
+    """
     import openvino
 
     shape = source.get_partial_shape()

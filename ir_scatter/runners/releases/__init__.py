@@ -1,4 +1,1 @@
-"""Runners of other releases of OpenVINO and onnxruntime than the installed one.
-
-They are kept in the cache.
-"""
+"""Runners of other releases of OpenVINO and onnxruntime, which are installed into the user's cache."""

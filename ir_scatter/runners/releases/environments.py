@@ -1,7 +1,7 @@
-"""Installs releases of runtimes with pip, each into a folder of its own in the user's cache.
+"""Installs releases of runtimes with pip, each into its own folder in the user's cache.
 
-A child process of this Python imports packages from one such folder, and from nowhere else. An environment is
-complete when the record of its packages is written and the folder has its final name.
+A child process of this Python imports packages only from such a folder. An environment is complete when the
+record of its packages is written and the folder has its final name.
 """
 
 import json
@@ -26,18 +26,19 @@ _FIRST_WITH_NUMPY_2 = {"openvino": (2024, 3), "onnxruntime": (1, 19)}
 """The first release of each package that declares whether it supports NumPy 2; earlier ones need NumPy 1."""
 
 _EARLIEST_YEAR = 1000
+"""First version numbers above this are years."""
 
 PACKAGES = frozenset(_FIRST_WITH_NUMPY_2)
 
-_OF_THE_CHILD = ("ml_dtypes", "onnx")
-"""Packages that our code in the child needs: element types that NumPy lacks, and a parser."""
+_CHILD_PACKAGES = ("ml_dtypes", "onnx")
+"""Packages that our code in the child process needs: element types that NumPy lacks, and a parser."""
 
 _NAME = re.compile(rf"({'|'.join(_FIRST_WITH_NUMPY_2)})@(\d+\.\d+(?:\.\d+)?)", re.IGNORECASE)
 _RECORD, _UNFINISHED = "record.json", ".unfinished-"
 _AT_ONCE, _PATIENCE = 0.5, 900.0
 """Seconds to wait for another process that uses the folder: before the user is told, and before giving up."""
 THIS_PYTHON = f"{sys.implementation.cache_tag}-{sysconfig.get_platform()}"
-_OTHERS = re.compile(r"\(from versions: (?!none)(.+)\)")
+_AVAILABLE_VERSIONS = re.compile(r"\(from versions: (?!none)(.+)\)")
 
 
 class CannotInstall(Error):
@@ -45,7 +46,7 @@ class CannotInstall(Error):
 
 
 class Release(NamedTuple):
-    """A package and two or three version numbers, (2025, 4) or (2025, 4, 1); two mean the newest patch."""
+    """A package and two or three version numbers, (2025, 4) or (2025, 4, 1). Two mean the newest patch."""
 
     package: str
     numbers: tuple[int, ...]
@@ -59,7 +60,7 @@ class Release(NamedTuple):
 
     @property
     def may_exist(self) -> bool:
-        """Whether the release is plausible: openvino is numbered by years, onnxruntime from 1 on."""
+        """Whether the first number is plausible: a year for openvino, a small number for onnxruntime."""
         return (self.numbers[0] > _EARLIEST_YEAR) == (_FIRST_WITH_NUMPY_2[self.package][0] > _EARLIEST_YEAR)
 
     def means(self, other: "Release") -> bool:
@@ -71,7 +72,7 @@ class Environment:
     """An installed release with its dependencies.
 
     Attributes:
-        python: the Python that it is for, "cpython-311-linux-x86_64".
+        python: the Python for which it was installed, "cpython-311-linux-x86_64".
         size: size in bytes after the installation.
     """
 
@@ -88,10 +89,10 @@ class Environment:
 
 
 def parse_release(text: str) -> Release:
-    """Return the release of a text such as "openvino@2025.4" or "onnxruntime@1.17.3".
+    """Parse a text such as "openvino@2025.4" or "onnxruntime@1.17.3".
 
     Raises:
-        UsageError: it names no release.
+        UsageError: the text is not a release.
     """
     match = _NAME.fullmatch(text.strip())
     if match is None:
@@ -116,9 +117,9 @@ def installed() -> list[Environment]:
 
 
 def find(release: Release) -> Environment | None:
-    """Return the environment of a release for this Python.
+    """Return the environment of a release for this Python; None without one.
 
-    Of two numbers, that of the newest installed patch.
+    A release of two numbers means its newest installed patch.
     """
     candidates = (environment for environment in reversed(installed()) if environment.python == THIS_PYTHON)
     return next((environment for environment in candidates if release.means(environment.release)), None)
@@ -129,19 +130,19 @@ def install(release: Release, tell: Callable[[str], object] | None = None) -> En
 
     Args:
         release: with two or three numbers.
-        tell: called with a message if another process uses the folder and must be waited for.
+        tell: called with a message before waiting for another process that uses the folder.
 
     Raises:
-        CannotInstall: another process does not end, pip fails, or there is no room.
+        CannotInstall: another process does not end, pip fails, or the disk is full.
     """
-    with _alone(tell) as root:
+    with _locked_folder(tell) as root:
         environment = find(release)
         if environment is None:
             home = root / THIS_PYTHON
             home.mkdir(exist_ok=True)
             new = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=home))
             try:
-                wheels = _fill(new, release)
+                wheels = _pip_install(new, release)
                 (version,) = (wheel["version"] for wheel in wheels if wheel["name"] == release.package)
                 size = sum(file.lstat().st_size for file in new.rglob("*"))
                 record = {"python": sys.version.split()[0], "bytes": size, "wheels": wheels}
@@ -157,18 +158,19 @@ def install(release: Release, tell: Callable[[str], object] | None = None) -> En
 
 
 def remove(release: Release) -> list[Environment]:
-    """Delete the environments of a release; return them. A release of two numbers means all its patches.
+    """Delete the environments of a release and return them. Two numbers mean all patches.
 
     Raises:
         UsageError: the release is not installed.
         CannotInstall: another process uses it, or a folder cannot be removed.
     """
-    with _alone():
+    with _locked_folder():
         every = installed()
         removed = [environment for environment in every if release.means(environment.release)]
         if not removed:
             names = (
-                ", ".join(str(environment.release) for environment in every) or "nothing, as no release is"
+                ", ".join(str(environment.release) for environment in every)
+                or "nothing: no release is installed"
             )
             raise UsageError(f"{release} is not installed, expected {names}")
         for environment in removed:
@@ -178,8 +180,8 @@ def remove(release: Release) -> list[Environment]:
 
 
 @contextmanager
-def _alone(tell: Callable[[str], object] | None = None) -> Iterator[Path]:
-    """Lock the folder of environments, remove unfinished ones, and yield the folder."""
+def _locked_folder(tell: Callable[[str], object] | None = None) -> Iterator[Path]:
+    """Lock the folder of environments, remove incomplete ones, and yield the folder."""
     cache = cache_folder()
     if cache is None:
         raise CannotInstall("there is no cache folder for releases, expected one: set XDG_CACHE_HOME")
@@ -201,10 +203,10 @@ def _alone(tell: Callable[[str], object] | None = None) -> Iterator[Path]:
         raise CannotInstall(f"{root} cannot be written: {(error.strerror or str(error)).lower()}") from None
 
 
-def _fill(folder: Path, release: Release) -> list[dict[str, Any]]:
+def _pip_install(folder: Path, release: Release) -> list[dict[str, Any]]:
     """Install a release into a folder with pip; return name, version and SHA-256 of each wheel."""
     version = release.version + (".*" if len(release.numbers) < 3 else "")
-    requirements = [f"{release.package}=={version}", *_OF_THE_CHILD]
+    requirements = [f"{release.package}=={version}", *_CHILD_PACKAGES]
     if release.numbers < _FIRST_WITH_NUMPY_2[release.package]:
         requirements.append("numpy<2")
     report = folder / "report.json"
@@ -218,11 +220,11 @@ def _fill(folder: Path, release: Release) -> list[dict[str, Any]]:
         errors="replace",
     )
     if done.returncode:
-        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()] or ["it gives no reason"]
+        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()] or ["pip gives no reason"]
         reason = next((line for line in lines if line.startswith("ERROR:")), lines[-1]).removeprefix(
             "ERROR: "
         )
-        python, versions = "Python {}.{}".format(*sys.version_info), _OTHERS.search(reason)
+        python, versions = "Python {}.{}".format(*sys.version_info), _AVAILABLE_VERSIONS.search(reason)
         if versions and f"requirement {release.package}==" in reason:
             alternatives = ", ".join(item for item in versions[1].split(", ") if "dev" not in item)
             reason = f"there is no wheel for {python} on this machine, expected one of {alternatives}"

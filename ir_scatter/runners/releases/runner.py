@@ -1,4 +1,4 @@
-"""Runners of other releases than the one installed here: "openvino@2024.6.0:CPU", "onnxruntime@1.17.3".
+"""Runners of releases other than the installed one: "openvino@2024.6.0:CPU", "onnxruntime@1.17.3".
 
 Each runs the usual child program in this Python, with the packages of another environment.
 """
@@ -20,10 +20,7 @@ _SHORT = re.compile(rf"^{PREFIX}([^@]+)@(\d.*)$", re.IGNORECASE)
 
 
 class _OfRelease(Runner):
-    """Mixin that makes a runner use the environment of a release.
-
-    Its base class follows it in the order of bases.
-    """
+    """Mixin that makes a runner use the environment of a release; must precede the base class."""
 
     module = "ir_scatter.runners.openvino.earlier"
 
@@ -45,12 +42,12 @@ class _OfRelease(Runner):
 
     @property
     def versions(self) -> Mapping[str, str]:
-        """The package version, with the release in its name to tell it from the installed package."""
+        """The package version, under a name that includes the release."""
         environment = find(self.release)
         return {} if environment is None else {str(environment.release): environment.release.version}
 
     def environment(self) -> dict[str, str]:
-        # our child gets the folder as an argument; programs that it starts need the variable
+        # the child process gets the folder as an argument; its own child processes need the variable
         environment = find(self.release)
         return {} if environment is None else {"PYTHONPATH": str(environment.folder)}
 
@@ -73,8 +70,10 @@ class _OnnxRuntime(_OfRelease, OnnxRuntimeRunner):
 def _make(name: str) -> Runner | None:
     """Return the runner of "openvino@2024.6:CPU", or of "openvino:CPU@2024.6", which means the same.
 
+    None if the name contains no release.
+
     Raises:
-        UsageError: it names a package and a release, but is malformed.
+        UsageError: the name contains a package and a release, but is malformed.
     """
     written = _SHORT.sub(r"openvino@\2:\1", name)
     match = _LONG.fullmatch(written)

@@ -1,4 +1,4 @@
-"""How each operator makes the symbolic facts of its outputs; one rule for dimensions, one for numbers.
+"""Rules that compute the symbolic facts of each operator's outputs: dimensions, and facts about elements.
 
 Importing a module of this folder registers its rules.
 """

@@ -1,4 +1,4 @@
-"""Rules for arithmetic: sums, products, quotients, remainders, limits."""
+"""Rules for the elements that arithmetic operators compute: sums, products, quotients, remainders, limits."""
 
 from collections.abc import Callable, Generator
 from dataclasses import replace
@@ -18,9 +18,9 @@ from ir_scatter.analysis.symbolic.numbers import (
     multiply,
     negate,
     pairwise,
-    settle,
     subtract,
     union,
+    unwrapped,
     with_bounds,
 )
 from ir_scatter.analysis.symbolic.rules.registry import operator_name, rule_for_numbers
@@ -31,8 +31,8 @@ from ir_scatter.analysis.symbolic.rules.shared import (
     joined_origin,
     operands,
     rank_of,
-    settled,
     type_limits,
+    unwrapped_input,
 )
 from ir_scatter.ops.attributes import Attributes
 
@@ -40,12 +40,23 @@ from ir_scatter.ops.attributes import Attributes
 def _elementwise(
     case: NodeCase, combine: Callable[[Cases, Cases], Cases]
 ) -> Generator[Query, Any, tuple[TensorNumbers, TensorNumbers, TensorNumbers]]:
-    """Return the combined bounds of two operands, and both operands in the shape of the output."""
+    """Return the combined bounds of two operands, and the facts of both operands after broadcasting."""
     (left, right), (first, second), dims = yield from operands(case)
     unknown = left.unknown or right.unknown
     origin = joined_origin([left, right], " and ")
+
+    def combined(first: Cases, second: Cases) -> Cases:
+        """Combine cases; exact if an operand is a single number, or both vary along different axes."""
+        cases = combine(first, second)
+        is_number = any(len(part) == 1 and part[0].number is not None for part in (first, second))
+        axes = [part.varying for part in (left, right)]
+        are_apart = None not in axes and dims is not None and not (axes[0] or set()) & (axes[1] or set())
+        if is_number or are_apart:
+            return cases
+        return tuple([part._replace(is_exact=False) for part in cases])
+
     if dims is None:
-        return TensorNumbers(combine(left.cases, right.cases), unknown=unknown, origin=origin), left, right
+        return TensorNumbers(combined(left.cases, right.cases), unknown=unknown, origin=origin), left, right
     left, right = align(left, first, dims, case.knowledge), align(right, second, dims, case.knowledge)
     columns, axis = None, 0
     width = {len(part.columns) for part in (left, right) if part.columns is not None}
@@ -53,17 +64,17 @@ def _elementwise(
     if len(width) == 1 and len(axes) == 1:
         axis, count = axes.pop(), width.pop()
         pairs = zip(*[part.columns or (part.cases,) * count for part in (left, right)], strict=True)
-        columns = tuple([combine(a, b) for a, b in pairs])
+        columns = tuple([combined(a, b) for a, b in pairs])
     varying_axes = None if left.varying is None or right.varying is None else left.varying | right.varying
     result = TensorNumbers(
-        combine(left.cases, right.cases), columns, axis, len(dims), varying_axes,
+        combined(left.cases, right.cases), columns, axis, len(dims), varying_axes,
         origin=origin, unknown=unknown,
     )  # fmt: skip
     return result, left, right
 
 
-def _shifted(result: TensorNumbers, moving: TensorNumbers, still: TensorNumbers) -> TensorNumbers:
-    """Return a result whose elements are one operand plus another that is constant along some axes."""
+def _with_distinctness(result: TensorNumbers, moving: TensorNumbers, still: TensorNumbers) -> TensorNumbers:
+    """Add distinctness to a sum: it has that of `moving` along axes on which `still` is constant."""
     if still.varying is None:
         return result
     kept = frozenset([axis for axis in moving.distinct if axis not in still.varying])
@@ -77,29 +88,29 @@ def _shifted(result: TensorNumbers, moving: TensorNumbers, still: TensorNumbers)
     )  # fmt: skip
 
 
-def _in_exact_range(case: NodeCase, result: TensorNumbers) -> TensorNumbers:
-    """Return a result of floats: numbers that they hold exactly, required where that is not proven."""
+def _require_exact_floats(case: NodeCase, result: TensorNumbers) -> TensorNumbers:
+    """Require, for float outputs, that the numbers are integers which the type holds exactly."""
     if not is_float(case):
         return result
     limits = type_limits(case)
     if limits is None:
         return TensorNumbers(rank=result.rank)
-    return result.mapped(lambda cases: tuple([settle(part, *limits, case.knowledge) for part in cases]))
+    return result.mapped(lambda cases: tuple([unwrapped(part, *limits, case.knowledge) for part in cases]))
 
 
 @rule_for_numbers("Add")
 def _sum(case: NodeCase) -> Generator[Query, Any, TensorNumbers]:
     result, left, right = yield from _elementwise(case, lambda a, b: pairwise(a, b, add))
-    result = _shifted(_shifted(result, left, right), right, left)
+    result = _with_distinctness(_with_distinctness(result, left, right), right, left)
     if (radix := _mixed_radix(case.knowledge, left, right)) is not None:
         result = replace(result, **radix)
-    return _in_exact_range(case, result)
+    return _require_exact_floats(case, result)
 
 
 def _mixed_radix(knowledge: Knowledge, left: TensorNumbers, right: TensorNumbers) -> dict[str, Any] | None:
-    """Return facts about W * row + column, where columns are from 0 to W - 1: all sums are distinct.
+    """Return distinctness of sums W * row + column with columns from 0 to W - 1: all sums are distinct.
 
-    None if the operands are no such numbers.
+    None for other operands.
     """
     for rows, columns in ((left, right), (right, left)):
         step = rows.split.divisor if rows.split is not None and rows.split.modulus == 0 else None
@@ -120,7 +131,9 @@ def _mixed_radix(knowledge: Knowledge, left: TensorNumbers, right: TensorNumbers
 @rule_for_numbers("Subtract")
 def _difference(case: NodeCase) -> Generator[Query, Any, TensorNumbers]:
     result, left, right = yield from _elementwise(case, lambda a, b: pairwise(a, b, subtract))
-    return _in_exact_range(case, _shifted(_shifted(result, left, right), right, left))
+    return _require_exact_floats(
+        case, _with_distinctness(_with_distinctness(result, left, right), right, left)
+    )
 
 
 @rule_for_numbers("Multiply")
@@ -140,28 +153,28 @@ def _multiplied(case: NodeCase) -> Generator[Query, Any, TensorNumbers]:
             for part in result.cases
         )
         if fits or number.constant in {1, -1}:
-            result = _shifted(result, moving, factor)
+            result = _with_distinctness(result, moving, factor)
             whole = case.value(0)
             if number.constant > 1 and whole is not None:
                 result = replace(result, split=Split(whole, number.constant, 0))
-    return _in_exact_range(case, result)
+    return _require_exact_floats(case, result)
 
 
 @rule_for_numbers("Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual")
 def _compared(case: NodeCase) -> Generator[Query, Any, TensorNumbers]:
-    """Return whether numbers compare as asked, where that is certain: Equal (size, -1) is 0."""
+    """Comparisons: 0 or 1, exactly one of them if the bounds decide it, as in Equal (size, -1)."""
     name, knowledge = operator_name(case), case.knowledge
 
     def truth(left: CaseBounds, right: CaseBounds) -> CaseBounds:
-        truth_value = _certain(name, left, right, knowledge)
+        truth_value = _certain_result(name, left, right, knowledge)
         return between(0, 1)[0] if truth_value is None else exactly(int(truth_value))[0]
 
     result, _, _ = yield from _elementwise(case, lambda a, b: pairwise(a, b, truth))
     return replace(result, unknown=None)
 
 
-def _certain(name: str, left: CaseBounds, right: CaseBounds, knowledge: Knowledge) -> bool | None:
-    """Return the truth of a comparison for all elements; None if it depends on them."""
+def _certain_result(name: str, left: CaseBounds, right: CaseBounds, knowledge: Knowledge) -> bool | None:
+    """Return the result of a comparison if it is the same for all elements, else None."""
     if left.may_wrap or right.may_wrap or left.requires or right.requires:
         return None
 
@@ -188,12 +201,12 @@ def _certain(name: str, left: CaseBounds, right: CaseBounds, knowledge: Knowledg
 def _negated(case: NodeCase) -> Generator[Query, Any, TensorNumbers]:
     numbers = yield from case.numbers(0)
     changed = numbers.mapped(lambda cases: tuple([negate(part)._replace(may_wrap=True) for part in cases]))
-    return _in_exact_range(case, replace(changed, split=None))
+    return _require_exact_floats(case, replace(changed, split=None))
 
 
 @rule_for_numbers("Abs")
 def _absolute(case: NodeCase) -> Generator[Query, Any, TensorNumbers]:
-    numbers = settled(case, (yield from case.numbers(0)), 0)
+    numbers = unwrapped_input(case, (yield from case.numbers(0)), 0)
 
     def change(cases: Cases) -> Cases:
         return tuple([_absolute_case(part, case.knowledge) for part in cases])
@@ -218,7 +231,7 @@ def _divided(case: NodeCase) -> Generator[Query, Any, TensorNumbers | None]:
         return None
     truncates = not (case.is_openvino and Attributes(case.node.attributes).boolean("m_pythondiv", True))
     (left, right), (first, _), dims = yield from operands(case)
-    left = settled(case, left, 0)
+    left = unwrapped_input(case, left, 0)
     divisor = right.number
     if dims is None or divisor is None or len(right.cases) != 1:
         return None
@@ -282,7 +295,7 @@ def _remainder(case: NodeCase) -> Generator[Query, Any, TensorNumbers | None]:
     if is_float(case):
         return None
     (left, right), (first, _), dims = yield from operands(case)
-    left = settled(case, left, 0)
+    left = unwrapped_input(case, left, 0)
     divisor = right.number
     if divisor is None or dims is None:
         return None
@@ -310,7 +323,7 @@ def _remainder(case: NodeCase) -> Generator[Query, Any, TensorNumbers | None]:
         elif aligned.is_unique:
             split = Split(copied_root(source), 1, divisor.constant)
     result = replace(result, split=split, unknown=None)
-    conditions = _within_one_turn(case.knowledge, left, divisor)
+    conditions = _distinct_remainders(case.knowledge, left, divisor)
     if right.varying or conditions is None:
         return replace(
             result, distinct=frozenset(), is_unique=False, tuples_axis=None, conditions=frozenset()
@@ -318,12 +331,13 @@ def _remainder(case: NodeCase) -> Generator[Query, Any, TensorNumbers | None]:
     return replace(result, conditions=result.conditions | conditions)
 
 
-def _within_one_turn(
+def _distinct_remainders(
     knowledge: Knowledge, numbers: TensorNumbers, divisor: Linear
 ) -> frozenset[Condition] | None:
-    """Return the conditions under which remainders of distinct numbers are distinct; None if not known.
+    """Return the conditions under which the remainders of distinct numbers are distinct; None if unknown.
 
-    All numbers are from k * n to (k + 1) * n - 1 for one k: (position + n) % n for positions from 0 to n - 1.
+    They are if all numbers are from k * n to (k + 1) * n - 1 for one k. Example: (position + n) % n for
+    positions from 0 to n - 1.
     """
     if len(numbers.cases) != 1 or not numbers.cases[0].lows or not numbers.cases[0].highs:
         return None
@@ -341,59 +355,46 @@ def _within_one_turn(
     return None
 
 
-def _smaller(case: NodeCase, first: Cases, second: Cases) -> Cases:
-    """Return the minimum: one of both, and at most the other."""
+def _extreme_of(knowledge: Knowledge, first: Cases, second: Cases, *, is_least: bool) -> Cases:
+    """Return the bounds of a minimum or maximum.
+
+    Each case is one operand, and at most, or at least, the other operand.
+    """
     results = []
     for chosen, limiting in ((first, second), (second, first)):
         for part in chosen:
             for limit in limiting:
-                proven = any(
-                    case.knowledge.proves(low.minus(high).plus(-1))
-                    for low in part.lows
-                    for high in limit.highs
+                greater, less = (part, limit) if is_least else (limit, part)
+                is_never = any(
+                    knowledge.proves(low.minus(high).plus(-1)) for low in greater.lows for high in less.highs
                 )
-                if proven and not part.requires and not limit.requires:
-                    continue  # never the smaller one
-                results.append(with_bounds(part, highs=() if limit.requires else limit.highs))
-    return union([tuple(results)])
-
-
-def _larger(case: NodeCase, first: Cases, second: Cases) -> Cases:
-    results = []
-    for chosen, limiting in ((first, second), (second, first)):
-        for part in chosen:
-            for limit in limiting:
-                proven = any(
-                    case.knowledge.proves(low.minus(high).plus(-1))
-                    for low in limit.lows
-                    for high in part.highs
+                if is_never and not part.requires and not limit.requires:
+                    continue
+                ends = CaseBounds() if limit.requires else limit
+                results.append(
+                    with_bounds(part, highs=ends.highs) if is_least else with_bounds(part, lows=ends.lows)
                 )
-                if proven and not part.requires and not limit.requires:
-                    continue  # never the larger one
-                results.append(with_bounds(part, lows=() if limit.requires else limit.lows))
     return union([tuple(results)])
 
 
 @rule_for_numbers("Minimum")
 def _minimum(case: NodeCase) -> Generator[Query, Any, TensorNumbers | None]:
-    return (yield from _extreme(case, _smaller))
+    return (yield from _extreme(case, is_least=True))
 
 
 @rule_for_numbers("Maximum")
 def _maximum(case: NodeCase) -> Generator[Query, Any, TensorNumbers | None]:
-    return (yield from _extreme(case, _larger))
+    return (yield from _extreme(case, is_least=False))
 
 
-def _extreme(
-    case: NodeCase, choose: Callable[[NodeCase, Cases, Cases], Cases]
-) -> Generator[Query, Any, TensorNumbers | None]:
+def _extreme(case: NodeCase, *, is_least: bool) -> Generator[Query, Any, TensorNumbers | None]:
     parts, _, dims = yield from operands(case)
     if is_float(case) or not parts:
         return None
-    parts = [settled(case, part, port) for port, part in enumerate(parts)]
+    parts = [unwrapped_input(case, part, port) for port, part in enumerate(parts)]
     cases = parts[0].cases
     for part in parts[1:]:
-        cases = choose(case, cases, part.cases)
+        cases = _extreme_of(case.knowledge, cases, part.cases, is_least=is_least)
     varying_axes = frozenset(varying(dims)) if dims is not None else None
     if all(part.varying == frozenset() for part in parts):
         varying_axes = frozenset()
@@ -404,11 +405,11 @@ def _extreme(
 
 
 @rule_for_numbers("Clamp")
-def _clamped(case: NodeCase) -> Generator[Query, Any, TensorNumbers | None]:
-    """Return min (max (x, low), high): the ends, and every number of x between them."""
+def _clamped_numbers(case: NodeCase) -> Generator[Query, Any, TensorNumbers | None]:
+    """Clip and Clamp, min (max (x, low), high): both ends, and the numbers of x between them."""
     if is_float(case):
         return None
-    numbers = settled(case, (yield from case.numbers(0)), 0)
+    numbers = unwrapped_input(case, (yield from case.numbers(0)), 0)
     ends: list[Cases | None] = []
     for number, name in enumerate(("min", "max")):
         if name in case.node.attributes:
@@ -419,16 +420,16 @@ def _clamped(case: NodeCase) -> Generator[Query, Any, TensorNumbers | None]:
         elif case.value(number + 1) is None:
             ends.append(None)
         else:
-            ends.append(settled(case, (yield from case.numbers(number + 1)), number + 1).cases)
+            ends.append(unwrapped_input(case, (yield from case.numbers(number + 1)), number + 1).cases)
 
     def change(cases: Cases) -> Cases:
         low, high = ends
         result = cases
         if low is not None:
-            inner = [with_bounds(_loose(part), lows=end.lows) for part in result for end in low]
+            inner = [with_bounds(_unconditional(part), lows=end.lows) for part in result for end in low]
             result = union([tuple(inner), low])
         if high is not None:
-            inner = [with_bounds(_loose(part), highs=end.highs) for part in result for end in high]
+            inner = [with_bounds(_unconditional(part), highs=end.highs) for part in result for end in high]
             result = union([tuple(inner), high])
         return result
 
@@ -436,19 +437,21 @@ def _clamped(case: NodeCase) -> Generator[Query, Any, TensorNumbers | None]:
     return replace(changed, distinct=frozenset(), is_unique=False, tuples_axis=None, split=None, unknown=None)
 
 
-def _loose(part: CaseBounds) -> CaseBounds:
-    """Return a case without the bounds that hold under requirements only: other bounds take their place."""
+def _unconditional(part: CaseBounds) -> CaseBounds:
+    """Return a case without bounds that have requirements: other bounds will replace them."""
     return CaseBounds() if part.requires else part._replace(is_exact=False)
 
 
 @rule_for_numbers("Floor", "Ceiling", "Round", "ReLU")
-def _rounded(case: NodeCase) -> Generator[Query, Any, TensorNumbers]:
-    """Return whole numbers, which rounding keeps."""
+def _rounded_numbers(case: NodeCase) -> Generator[Query, Any, TensorNumbers]:
+    """Rounding keeps integers unchanged; ReLU replaces negative ones by 0."""
     numbers = yield from case.numbers(0)
     if operator_name(case) == "ReLU":
         numbers = replace(numbers.bounds_only(), rank=numbers.rank)
         return numbers.mapped(
-            lambda cases: union([tuple([with_bounds(_loose(p), lows=(ZERO,)) for p in cases]), exactly(0)])
+            lambda cases: union(
+                [tuple([with_bounds(_unconditional(p), lows=(ZERO,)) for p in cases]), exactly(0)]
+            )
         )
     return numbers
 

@@ -1,4 +1,4 @@
-"""Rules for choices under a condition: Where (i < 0, i + n, i), and elements that a mask selects."""
+"""Rules for elements under a condition: Where (i < 0, i + n, i), and elements that a mask selects."""
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
@@ -12,8 +12,8 @@ from ir_scatter.analysis.symbolic.numbers import (
     Cases,
     TensorNumbers,
     from_vector,
-    settle,
     union,
+    unwrapped,
     with_bounds,
 )
 from ir_scatter.analysis.symbolic.rules.registry import numbers_of_output, rule_for_numbers
@@ -28,10 +28,11 @@ _OPPOSITE = {"Less": "GreaterEqual", "LessEqual": "Greater", "Greater": "LessEqu
 
 
 @rule_for_numbers("Select")
-def _chosen(case: NodeCase) -> Generator[Query, Any, TensorNumbers]:
-    """Return the numbers of both choices, each under the condition that selects it.
+def _selected_numbers(case: NodeCase) -> Generator[Query, Any, TensorNumbers]:
+    """Select: the elements of both choices, each limited by the condition that selects it.
 
-    Where (i < 0, i + n, i)      i + n for i <= -1, and i for i >= 0
+    Example:
+        Where (i < 0, i + n, i)      i + n for i <= -1, and i for i >= 0
     """
     condition = case.value(0)
     dims = yield from case.output_dims()
@@ -39,7 +40,7 @@ def _chosen(case: NodeCase) -> Generator[Query, Any, TensorNumbers]:
     results = []
     chooser = yield from case.numbers(0)
     if dims is not None:
-        chosen = yield from _chosen_columns(case, chooser, first, second, dims)
+        chosen = yield from _columns_by_condition(case, chooser, first, second, dims)
         if chosen is not None:
             return chosen
     for port, numbers, truth in ((1, first, True), (2, second, False)):
@@ -60,14 +61,17 @@ def _chosen(case: NodeCase) -> Generator[Query, Any, TensorNumbers]:
     )  # fmt: skip
 
 
-def _chosen_columns(
+def _columns_by_condition(
     case: NodeCase,
     chooser: TensorNumbers,
     first: TensorNumbers,
     second: TensorNumbers,
     dims: Sequence[Linear],
 ) -> Generator[Query, Any, TensorNumbers | None]:
-    """Return the choices of a certain condition, of all elements or by column; None if it is uncertain."""
+    """Return the facts of a Select whose condition is certain, for all elements or by column.
+
+    None if the condition is uncertain.
+    """
     certain = chooser.number
     shapes = []
     for port in range(3):
@@ -94,7 +98,7 @@ def _chosen_columns(
 
 
 class _Implied(NamedTuple):
-    """Bounds that a condition sets to the elements of a value."""
+    """The bounds of the elements of a value that follow from a condition."""
 
     compared: Value
     lows: tuple[Linear, ...] = ()
@@ -104,9 +108,9 @@ class _Implied(NamedTuple):
 def under_condition(
     walker: SymbolSource, value: Value, condition: Value, truth: bool
 ) -> Generator[Query, Any, TensorNumbers | None]:
-    """Return the numbers of those elements of a value at whose positions a condition is true, or false.
+    """Return the facts about those elements of a value where a condition has the given truth.
 
-    None if the condition says nothing about them.
+    None if the condition implies nothing about them.
     """
     implied = yield from _implied(walker, condition, truth, MOST_NESTED)
     held = dict[Value, TensorNumbers]()
@@ -117,30 +121,32 @@ def under_condition(
         if abs(low) > 2**70 or high > 2**70:
             return None
         held[compared] = held[compared].mapped(
-            partial(_held, bounds=(lows, highs), limits=(int(low), int(high)), knowledge=walker.knowledge)
+            partial(
+                _within_bounds, bounds=(lows, highs), limits=(int(low), int(high)), knowledge=walker.knowledge
+            )
         )
     if not held:
         return None
     return (yield from _refined(walker, value, held, MOST_NESTED))
 
 
-def _held(
+def _within_bounds(
     cases: Cases,
     *,
     bounds: tuple[tuple[Linear, ...], tuple[Linear, ...]],
     limits: tuple[int, int],
     knowledge: Knowledge,
 ) -> Cases:
-    """Return the cases of those elements that are within further bounds."""
+    """Return the cases limited by additional bounds (lows, highs); `limits` are those of the element type."""
     return tuple(
-        [with_bounds(settle(part, *limits, knowledge), *bounds)._replace(is_exact=False) for part in cases]
+        [with_bounds(unwrapped(part, *limits, knowledge), *bounds)._replace(is_exact=False) for part in cases]
     )
 
 
 def _implied(
     walker: SymbolSource, condition: Value, truth: bool, depth: int
 ) -> Generator[Query, Any, list[_Implied]]:
-    """Return the bounds that a condition sets to what it compares; a conjunction sets those of both parts."""
+    """Return the bounds that follow from a condition; a conjunction implies those of both parts."""
     node = None if condition.is_input or condition.constant is not None else condition.producer
     if node is None or not depth or node.bodies or not node.inputs:
         return []
@@ -175,10 +181,10 @@ def _implied(
 def _refined(
     walker: SymbolSource, value: Value, held: Mapping[Value, TensorNumbers], depth: int
 ) -> Generator[Query, Any, TensorNumbers | None]:
-    """Return the numbers of a value if those of other values, upstream of it, are `held`.
+    """Return the facts about a value, given the facts `held` about some values upstream of it.
 
-    Only elementwise operators lie between both: an element is computed from the one that was compared.
-    None if the value does not depend on it in this way.
+    Only elementwise operators may lie between: an element is then computed from the compared element at the
+    same position. None if the value does not depend on the others in this way.
     """
     if value in held:
         return held[value]

@@ -1,4 +1,4 @@
-"""Rules for the dimensions of outputs."""
+"""Rules for the symbolic dimensions of outputs."""
 
 from collections.abc import Generator, Sequence
 from typing import Any, TypeAlias
@@ -44,7 +44,7 @@ def _reshaped(case: NodeCase) -> Generator[Query, Any, Dims]:
 
 
 def _quotient_of_sizes(source: Sequence[Linear], sizes: Sequence[Linear]) -> Linear | None:
-    """Return the number of elements of a tensor divided by some sizes, if it is exact; None otherwise."""
+    """Return the number of elements of a tensor divided by `sizes`; None if it is not exact."""
     rest = [*source]
     for size in sizes:
         if size in rest:
@@ -79,7 +79,7 @@ def _flattened(case: NodeCase) -> Generator[Query, Any, Dims]:
 
 
 def _axes(case: NodeCase, port: int, rank: int) -> list[int] | None:
-    """Return axes, which are an attribute or a constant input, counted from the front; None if unknown."""
+    """Return the non-negative axes from an attribute or a constant input; None if unknown."""
     if "axes" in case.node.attributes:
         axes: list[int] | None = Attributes(case.node.attributes).integers("axes")
     else:
@@ -97,7 +97,7 @@ def _squeezed(case: NodeCase) -> Generator[Query, Any, Dims]:
 
 
 def kept_axes(case: NodeCase, source: Sequence[Linear]) -> list[int] | None:
-    """Return the axes that a Squeeze keeps; None if they are not known."""
+    """Return the axes that a Squeeze keeps; None if unknown."""
     if case.value(1) is None and "axes" not in case.node.attributes:
         if not all(size.is_constant or case.knowledge.least(size) > 1 for size in source):
             return None
@@ -116,7 +116,7 @@ def _unsqueezed(case: NodeCase) -> Generator[Query, Any, Dims]:
 
 
 def unsqueezed_order(case: NodeCase, rank: int) -> list[int | None] | None:
-    """Return for each axis of the output the axis of the input, None for a new axis."""
+    """Return the input axis for each output axis of an Unsqueeze, None for a new axis; None if unknown."""
     written = Attributes(case.node.attributes).integers("axes") if "axes" in case.node.attributes else None
     axes = case.constants(1) if written is None else written
     if axes is None:
@@ -429,7 +429,7 @@ _Cut: TypeAlias = "tuple[Linear | None, Linear | None, int | None]"
 
 
 def slice_cuts(case: NodeCase, source: Dims) -> Generator[Query, Any, dict[int, _Cut] | None]:
-    """Return (start, end, step) of a Slice by axis; None for a part that is not known."""
+    """Return (start, end, step) by axis of a Slice, None for unknown ones; None if the axes are unknown."""
     if source is None:
         return None
     attributes = case.node.attributes
@@ -464,8 +464,8 @@ def slice_cuts(case: NodeCase, source: Dims) -> Generator[Query, Any, dict[int, 
     return {axis % rank: (start, end, step) for axis, start, end, step in triples if -rank <= axis < rank}
 
 
-def _place(knowledge: Knowledge, place: Linear | None, size: Linear) -> Linear | None:
-    """Return the position that a start or end of a slice means on a dimension, from 0 to its size."""
+def _slice_position(knowledge: Knowledge, place: Linear | None, size: Linear) -> Linear | None:
+    """Return a start or end of a slice as a position from 0 to the size; None if unknown."""
     if place is None:
         return None
     if place.is_constant and place.constant >= _OPEN_END:
@@ -494,7 +494,7 @@ def _length(
         return None
     if step != 1:
         return None
-    first, last = _place(knowledge, start, size), _place(knowledge, end, size)
+    first, last = _slice_position(knowledge, start, size), _slice_position(knowledge, end, size)
     if first is None or last is None:
         return None
     length = last.minus(first)
@@ -529,9 +529,9 @@ def _mask(case: NodeCase, name: str, length: int) -> list[bool]:
 def strided_plan(
     case: NodeCase, source: Dims
 ) -> Generator[Query, Any, "list[tuple[int | None, _Cut | Linear | None]] | None"]:
-    """Return the axes of a StridedSlice in order, each with its cut, or with the position that it selects.
+    """Return the parts of a StridedSlice in order: (axis, cut), or (axis, position) for a selected position.
 
-    None as the axis is a new axis of size 1.
+    A new axis of size 1 is (None, None). None if the parts are unknown.
     """
     if source is None:
         return None

@@ -1,4 +1,4 @@
-"""Rules for operators that make positions and sizes: ShapeOf, Range, NonZero, TopK and their kin."""
+"""Rules for the elements of operators that make positions and sizes: ShapeOf, Range, NonZero, TopK, ..."""
 
 from collections.abc import Generator
 from dataclasses import replace
@@ -19,7 +19,7 @@ from ir_scatter.analysis.symbolic.numbers import (
 )
 from ir_scatter.analysis.symbolic.rules.dimensions import shape_part
 from ir_scatter.analysis.symbolic.rules.registry import rule_for_numbers
-from ir_scatter.analysis.symbolic.rules.shared import EXACT_INTEGERS, rank_of
+from ir_scatter.analysis.symbolic.rules.shared import EXACT_INTEGERS, mask_root, rank_of
 from ir_scatter.analysis.symbolic.words import show
 from ir_scatter.core.tensors import Constant
 from ir_scatter.ops.attributes import Attributes
@@ -79,11 +79,11 @@ def _positions(case: NodeCase) -> Generator[Query, Any, TensorNumbers]:
     name = mask.name if mask is not None else "a mask"
     if source is None:
         return TensorNumbers(between(0, None), rank=2, tuples_axis=0)
-    columns = tuple([between(0, size.minus(1), is_exact=True) for size in source]) or (exactly(0),)
+    columns = tuple([between(0, size.minus(1), is_exact=_is_fed(case)) for size in source]) or (exactly(0),)
     return TensorNumbers(
         union(columns), columns if len(columns) <= MOST_COLUMNS else None, 0, 2, frozenset([0, 1]),
         frozenset([1]) if len(columns) == 1 else frozenset(), len(columns) == 1, 0,
-        origin=f"NonZero of {name}: each position once",
+        origin=f"positions of nonzero elements of {name}, each once",
     )  # fmt: skip
 
 
@@ -94,10 +94,16 @@ def _arg_positions(case: NodeCase) -> Generator[Query, Any, TensorNumbers]:
         return TensorNumbers(between(0, None))
     axis = Attributes(case.node.attributes).integer("axis", 0) % len(source)
     return TensorNumbers(
-        between(0, source[axis].minus(1), is_exact=True), rank=rank_of(dims),
+        between(0, source[axis].minus(1), is_exact=_is_fed(case)), rank=rank_of(dims),
         varying=None if dims is None else frozenset(varying(dims)),
-        origin=f"positions of {case.node.name} on an axis of {show_size(case, source[axis])}",
+        origin=f"positions from {case.node.name} along an axis of size {show_size(case, source[axis])}",
     )  # fmt: skip
+
+
+def _is_fed(case: NodeCase) -> bool:
+    """Return whether the first input of the node is a model input, whose elements may be any numbers."""
+    value = case.value(0)
+    return value is not None and mask_root(value) in case.walker.inputs
 
 
 def show_size(case: NodeCase, size: Linear) -> str:
@@ -118,10 +124,10 @@ def _top_positions(case: NodeCase) -> Generator[Query, Any, TensorNumbers]:
         )  # fmt: skip
     further = [size for number, size in enumerate(source) if number != axis]
     return TensorNumbers(
-        between(0, source[axis].minus(1), is_exact=True), rank=len(source),
+        between(0, source[axis].minus(1), is_exact=_is_fed(case)), rank=len(source),
         varying=None if dims is None else frozenset(varying(dims)), distinct=frozenset([axis]),
         is_unique=all(size == ONE for size in further),
-        origin=f"positions of {case.node.name} on an axis of {show_size(case, source[axis])}",
+        origin=f"positions from {case.node.name} along an axis of size {show_size(case, source[axis])}",
     )  # fmt: skip
 
 
@@ -144,7 +150,7 @@ def _unique_numbers(case: NodeCase) -> Generator[Query, Any, TensorNumbers]:
             distinct=frozenset([0]), is_unique=True, origin="first positions of unique elements",
         )  # fmt: skip
     if case.output == 2 and is_flat:
-        return TensorNumbers(between(0, count.minus(1)), rank=1, origin="numbers of unique elements")
+        return TensorNumbers(between(0, count.minus(1)), rank=1, origin="inverse indices of unique elements")
     return TensorNumbers(between(0, None), rank=1)
 
 

@@ -1,4 +1,4 @@
-"""Rules for the numbers of outputs whose elements are those of an input, in other places."""
+"""Rules for the elements of operators that move elements: Reshape, Transpose, Concat, Gather and others."""
 
 from collections.abc import Generator, Sequence
 from dataclasses import replace
@@ -15,8 +15,9 @@ from ir_scatter.analysis.symbolic.numbers import (
     between,
     exactly,
     from_vector,
-    settle,
+    of_some,
     union,
+    unwrapped,
 )
 from ir_scatter.analysis.symbolic.rules.conditions import under_condition
 from ir_scatter.analysis.symbolic.rules.dimensions import (
@@ -69,7 +70,7 @@ def _cast(case: NodeCase) -> Generator[Query, Any, TensorNumbers | None]:
         if source in case.walker.inputs:
             shape = yield from case.dims(0)
             case.walker.cast_inputs[output] = source
-            return replace(case.walker.fed(output, shape), unknown=None)
+            return replace(case.walker.input_numbers(output, shape), unknown=None)
         return _narrowed(case, numbers, after.kind, type_range(after))
     if after.kind == "float":
         limit = EXACT_INTEGERS.get(after.name, 0)
@@ -80,9 +81,12 @@ def _cast(case: NodeCase) -> Generator[Query, Any, TensorNumbers | None]:
 
 
 def _exact_float(case: NodeCase, part: CaseBounds, before: Any, limit: int) -> CaseBounds:
-    """Return a case of integers that a type of floats holds; beyond its limit they are rounded."""
+    """Return a case cast to floats, with the requirement that they hold its numbers exactly.
+
+    `limit` is the magnitude up to which they do.
+    """
     low, high = type_range(before)
-    part = settle(part, int(low), int(high), case.knowledge) if abs(low) < 2**70 else part
+    part = unwrapped(part, int(low), int(high), case.knowledge) if abs(low) < 2**70 else part
     if not part.lows or not part.highs:
         return CaseBounds(requires=part.requires)
     ends = part.lows[0].plus(limit), Linear(limit).minus(part.highs[0])
@@ -97,7 +101,10 @@ def _narrowed(
     after: tuple[float, float],
     before: tuple[float, float] | None = None,
 ) -> TensorNumbers:
-    """Return numbers cast to another type of integers; those that may not fit are equal modulo its size."""
+    """Return the facts about integers cast to another integer type.
+
+    Numbers that may not fit are equal modulo the size of the type.
+    """
     low, high = int(after[0]), int(after[1])
     narrows = before is not None and before[0] < low <= high < before[1] and low < 0
 
@@ -105,7 +112,7 @@ def _narrowed(
         changed = []
         for part in cases:
             if not narrows and before is not None and abs(before[0]) < 2**70:
-                part = settle(part, int(before[0]), int(before[1]), case.knowledge)
+                part = unwrapped(part, int(before[0]), int(before[1]), case.knowledge)
             fits = (
                 any(case.knowledge.proves(end.plus(-low)) for end in part.lows)
                 and any(case.knowledge.proves(Linear(high).minus(end)) for end in part.highs)
@@ -126,8 +133,8 @@ def _narrowed(
 
 
 @rule_for_numbers("Reshape", "Flatten", "Squeeze", "Unsqueeze")
-def _viewed(case: NodeCase) -> Generator[Query, Any, TensorNumbers]:
-    """Return the numbers of the same elements in another shape."""
+def _reshaped_numbers(case: NodeCase) -> Generator[Query, Any, TensorNumbers]:
+    """Reshape, Flatten, Squeeze and Unsqueeze: the same elements in another shape."""
     numbers = yield from case.numbers(0)
     before, after = (yield from case.dims(0)), (yield from case.output_dims())
     name = operator_name(case)
@@ -151,9 +158,9 @@ def _viewed(case: NodeCase) -> Generator[Query, Any, TensorNumbers]:
 
 
 def _matching_axes(before: Sequence[Linear], after: Sequence[Linear]) -> list[int | None] | None:
-    """Return the axis of `before` for each axis of `after`, None for a new one of size 1.
+    """Return the axis of `before` for each axis of `after`, None for a new axis of size 1.
 
-    None if the shapes differ by more than dimensions of size 1.
+    None instead of a list if the shapes differ by more than dimensions of size 1.
     """
     rest = [axis for axis, size in enumerate(before) if size != ONE]
     if [before[axis] for axis in rest] != [size for size in after if size != ONE]:
@@ -162,9 +169,9 @@ def _matching_axes(before: Sequence[Linear], after: Sequence[Linear]) -> list[in
 
 
 def _merged(numbers: TensorNumbers, before: Sequence[Linear], after: Sequence[Linear]) -> TensorNumbers:
-    """Return the numbers of a Reshape that joins or splits dimensions; the last one may stay.
+    """Return the facts after a Reshape that joins or splits dimensions.
 
-    tuples [B, S, 2] as [B * S, 2]: the columns stay, and distinct tuples stay distinct
+    If the last dimension stays, so do its columns: index tuples [B, S, 2] as [B * S, 2] stay distinct.
     """
     keeps_last = bool(before) and bool(after) and before[-1] == after[-1] and before[-1].is_constant
     last = len(before) - 1
@@ -191,8 +198,8 @@ def _transposed_numbers(case: NodeCase) -> Generator[Query, Any, TensorNumbers]:
 
 
 @rule_for_numbers("Broadcast", "Tile")
-def _repeated(case: NodeCase) -> Generator[Query, Any, TensorNumbers]:
-    """Return the numbers of a tensor whose dimensions are repeated; those axes stay distinct that are not."""
+def _broadcast_numbers(case: NodeCase) -> Generator[Query, Any, TensorNumbers]:
+    """Broadcast and Tile: elements stay distinct along the axes that are not repeated."""
     numbers, before, after = (
         (yield from case.numbers(0)),
         (yield from case.dims(0)),
@@ -214,7 +221,7 @@ def _repeated(case: NodeCase) -> Generator[Query, Any, TensorNumbers]:
 
 @rule_for_numbers("Concat")
 def _joined_numbers(case: NodeCase) -> Generator[Query, Any, TensorNumbers]:
-    """Return the numbers of joined tensors; joined along the last axis they are columns of tuples."""
+    """Concat: parts joined along the last axis are the columns of index tuples."""
     parts, shapes = [], []
     for port in range(len(case.node.inputs)):
         parts.append((yield from case.numbers(port)))
@@ -300,8 +307,8 @@ def _split_numbers(case: NodeCase) -> Generator[Query, Any, TensorNumbers]:
 
 
 def _part(numbers: TensorNumbers, axis: int, columns: tuple[Cases, ...] | None) -> TensorNumbers:
-    """Return the numbers of a part of a tensor along an axis."""
-    cases = union(columns) if columns and numbers.column_axis == axis else numbers.cases
+    """Return the facts about a part of a tensor along an axis, with the columns of that part."""
+    cases = union(columns) if columns and numbers.column_axis == axis else of_some(numbers.cases)
     return replace(
         numbers, cases=cases, columns=columns or None, split=None,
         tuples_axis=None if numbers.tuples_axis == axis else numbers.tuples_axis,
@@ -354,7 +361,7 @@ def _strided_numbers(case: NodeCase) -> Generator[Query, Any, TensorNumbers]:
 
 
 def _selected(numbers: TensorNumbers, axis: int, place: Linear | None) -> TensorNumbers:
-    """Return the numbers at one position of an axis; the axis stays, as one of size 1."""
+    """Return the facts at one position of an axis, which stays as an axis of size 1."""
     columns = numbers.columns
     if columns is not None and numbers.column_axis == axis:
         is_known = place is not None and place.is_constant
@@ -366,14 +373,15 @@ def _selected(numbers: TensorNumbers, axis: int, place: Linear | None) -> Tensor
 
 @rule_for_numbers("Gather")
 def _gathered_numbers(case: NodeCase) -> Generator[Query, Any, TensorNumbers]:
-    """Return elements of a table; distinct positions of distinct elements are distinct elements."""
+    """Gather: distinct indices into distinct elements give distinct elements."""
     numbers, source = (yield from case.numbers(0)), (yield from case.dims(0))
     places, shape = (yield from case.numbers(1)), (yield from case.dims(1))
     axis = gather_axis(case, source)
     batch = Attributes(case.node.attributes).integer("batch_dims", 0) if case.is_openvino else 0
     if axis is None or source is None or shape is None:
         return TensorNumbers(
-            union([numbers.cases, exactly(0)]) if case.is_openvino else numbers.cases, unknown=numbers.unknown
+            union([of_some(numbers.cases), exactly(0)]) if case.is_openvino else of_some(numbers.cases),
+            unknown=numbers.unknown,
         )
     chosen = yield from _filtered(case, source)
     if chosen is not None:
@@ -381,7 +389,7 @@ def _gathered_numbers(case: NodeCase) -> Generator[Query, Any, TensorNumbers]:
     constants = case.constants(1)
     size = source[axis]
     is_inside = _is_inside(case.knowledge, places, size)
-    cases, columns, column_axis = numbers.cases, numbers.columns, numbers.column_axis
+    cases, columns, column_axis = of_some(numbers.cases), numbers.columns, numbers.column_axis
     rank = len(source) + len(shape) - 1 - batch
     if columns is not None and column_axis == axis:
         if constants is not None and all(-len(columns) <= place < len(columns) for place in constants):
@@ -418,15 +426,15 @@ def _gathered_numbers(case: NodeCase) -> Generator[Query, Any, TensorNumbers]:
     is_distinct = axis in numbers.distinct and _is_one_sign(case.knowledge, places)
     distinct = {place + axis for place in places.distinct} if is_distinct else set()
     shift = len(shape) - 1
-    distinct |= {_behind(before, axis, shift) for before in numbers.distinct if before != axis}
-    moved = {_behind(before, axis, shift) for before in numbers.varying or () if before != axis}
+    distinct |= {_axis_after_gather(before, axis, shift) for before in numbers.distinct if before != axis}
+    moved = {_axis_after_gather(before, axis, shift) for before in numbers.varying or () if before != axis}
     varying_axes = (
         None if numbers.varying is None or places.varying is None
         else frozenset(moved).union(place + axis for place in places.varying if axis in numbers.varying)
     )  # fmt: skip
     tuples_axis = None
     if numbers.tuples_axis is not None and numbers.tuples_axis != axis and places.is_unique:
-        tuples_axis = _behind(numbers.tuples_axis, axis, shift)
+        tuples_axis = _axis_after_gather(numbers.tuples_axis, axis, shift)
     is_unique = numbers.is_unique and places.is_unique and _is_one_sign(case.knowledge, places)
     is_single = not new
     return replace(
@@ -436,15 +444,19 @@ def _gathered_numbers(case: NodeCase) -> Generator[Query, Any, TensorNumbers]:
     )  # fmt: skip
 
 
-def _behind(before: int, axis: int, shift: int) -> int:
-    """Return the axis that another one becomes where the axis of a Gather is replaced by several or none."""
+def _axis_after_gather(before: int, axis: int, shift: int) -> int:
+    """Return the output axis of a Gather for another axis of its data.
+
+    `shift` is the number of axes by which later axes move, as indices replace the gathered axis.
+    """
     return before + (shift if before > axis else 0)
 
 
 def _filtered(case: NodeCase, source: Sequence[Linear]) -> Generator[Query, Any, TensorNumbers | None]:
-    """Return the elements of a 1-D tensor that a condition on themselves selects; None for other nodes.
+    """Return the elements of a 1-D tensor that a condition on them selects; None for other Gathers.
 
-    Gather (i, NonZero (And (i >= 0, i < n)))      elements of i from 0 to n - 1
+    Example:
+        Gather (i, NonZero (And (i >= 0, i < n)))      elements of i from 0 to n - 1
     """
     data, value = case.value(0), case.value(1)
     views = {"Reshape", "Squeeze", "Transpose", "Cast", "Convert", "Identity", "Gather"}
@@ -466,7 +478,7 @@ def _filtered(case: NodeCase, source: Sequence[Linear]) -> Generator[Query, Any,
 
 
 def _is_inside(knowledge: Knowledge, places: TensorNumbers, size: Linear) -> bool:
-    """Return whether indices surely are from -size to size - 1."""
+    """Return whether all indices are proven to be from -size to size - 1."""
     return all(
         not case.requires
         and any(knowledge.proves(low.plus(size)) for low in case.lows)
@@ -476,7 +488,7 @@ def _is_inside(knowledge: Knowledge, places: TensorNumbers, size: Linear) -> boo
 
 
 def _inside_conditions(case: NodeCase, places: TensorNumbers, size: Linear) -> frozenset[Linear] | None:
-    """Return conditions under which indices are from -size to size - 1; None if a user cannot check them."""
+    """Return conditions that put indices between -size and size - 1; None if users cannot check them."""
     knowledge, conditions = case.knowledge, set[Linear]()
     for part in places.cases:
         if part.may_wrap or not part.lows or not part.highs:
@@ -491,7 +503,10 @@ def _inside_conditions(case: NodeCase, places: TensorNumbers, size: Linear) -> f
 
 
 def _is_one_sign(knowledge: Knowledge, places: TensorNumbers) -> bool:
-    """Return whether no index can be negative beside others that are not, so that equal targets are equal."""
+    """Return whether indices are all negative, or all non-negative.
+
+    Otherwise -1 and size - 1, which are distinct, select the same element.
+    """
     is_positive = all(any(knowledge.proves(low) for low in case.lows) for case in places.cases)
     return is_positive or all(
         any(knowledge.proves(high.times(-1).plus(-1)) for high in case.highs) for case in places.cases
@@ -501,5 +516,5 @@ def _is_one_sign(knowledge: Knowledge, places: TensorNumbers) -> bool:
 @rule_for_numbers("GatherElements", "GatherND")
 def _gathered_elements_numbers(case: NodeCase) -> Generator[Query, Any, TensorNumbers]:
     numbers, dims = (yield from case.numbers(0)), (yield from case.output_dims())
-    cases = union([numbers.cases, exactly(0)]) if case.is_openvino else numbers.cases
+    cases = union([of_some(numbers.cases), exactly(0)]) if case.is_openvino else of_some(numbers.cases)
     return TensorNumbers(cases, rank=rank_of(dims), origin=numbers.origin, unknown=numbers.unknown)

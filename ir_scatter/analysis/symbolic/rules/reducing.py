@@ -1,4 +1,4 @@
-"""Rules for reductions and running sums."""
+"""Rules for the elements of reductions and running sums."""
 
 from collections.abc import Generator
 from dataclasses import replace
@@ -6,7 +6,7 @@ from typing import Any
 
 from ir_scatter.analysis.symbolic.case import NodeCase, Query
 from ir_scatter.analysis.symbolic.linear import ONE, ZERO, product
-from ir_scatter.analysis.symbolic.numbers import CaseBounds, TensorNumbers, exactly
+from ir_scatter.analysis.symbolic.numbers import CaseBounds, TensorNumbers, exactly, of_some
 from ir_scatter.analysis.symbolic.rules.dimensions import reduced_axes
 from ir_scatter.analysis.symbolic.rules.registry import rule_for_numbers
 from ir_scatter.analysis.symbolic.rules.shared import (
@@ -15,7 +15,7 @@ from ir_scatter.analysis.symbolic.rules.shared import (
     is_float,
     mask_root,
     rank_of,
-    settled,
+    unwrapped_input,
 )
 from ir_scatter.ops.attributes import Attributes
 
@@ -32,13 +32,15 @@ def _reduced_extreme(case: NodeCase) -> Generator[Query, Any, TensorNumbers | No
     axes, _ = reduced_axes(case, len(source))
     if axes is None or not all(case.knowledge.least(source[axis]) >= 1 for axis in axes):
         return None  # without elements the result is an end of the type
-    numbers = settled(case, numbers, 0)
-    return TensorNumbers(numbers.cases, rank=rank_of(dims), origin=numbers.origin, unknown=numbers.unknown)
+    numbers = unwrapped_input(case, numbers, 0)
+    return TensorNumbers(
+        of_some(numbers.cases), rank=rank_of(dims), origin=numbers.origin, unknown=numbers.unknown
+    )
 
 
 @rule_for_numbers("ReduceSum")
 def _reduced_sum(case: NodeCase) -> Generator[Query, Any, TensorNumbers | None]:
-    """Return the sum over axes; of a mask over all axes it is the number of its true elements."""
+    """ReduceSum: a mask summed over all axes is the number of its true elements."""
     numbers, source, dims = (
         (yield from case.numbers(0)),
         (yield from case.dims(0)),
@@ -55,11 +57,13 @@ def _reduced_sum(case: NodeCase) -> Generator[Query, Any, TensorNumbers | None]:
     root_type = case.walker.facts.element_type(root)
     if root_type is not None and root_type.kind == "boolean" and {*axes} == {*range(len(source))}:
         return TensorNumbers(
-            exactly(count_of(case.walker, root, source)), rank=rank_of(dims), origin="a count"
+            exactly(count_of(case.walker, root, source)),
+            rank=rank_of(dims),
+            origin="a number of true elements",
         )
     if count is None:
         return None
-    numbers = _as_mask(case, settled(case, numbers, 0))
+    numbers = _as_mask(case, unwrapped_input(case, numbers, 0))
     result = []
     for part in numbers.cases:
         is_positive = any(case.knowledge.proves(low) for low in part.lows)
@@ -72,7 +76,7 @@ def _reduced_sum(case: NodeCase) -> Generator[Query, Any, TensorNumbers | None]:
 
 
 def _as_mask(case: NodeCase, numbers: TensorNumbers) -> TensorNumbers:
-    """Return the numbers of an input as those of a mask, which is required to be one, for sums of it."""
+    """Return the facts of a model input as those of a mask, with the requirement that it is one."""
     if len(numbers.cases) != 1:
         return numbers
     part, value = numbers.cases[0], case.value(0)
@@ -93,8 +97,8 @@ def _reduced_product(case: NodeCase) -> Generator[Query, Any, TensorNumbers | No
 
 @rule_for_numbers("CumSum")
 def _cumulative(case: NodeCase) -> Generator[Query, Any, TensorNumbers | None]:
-    """Return running sums of numbers that are 0 or more: at most the greatest, times the size of the axis."""
-    numbers, source = settled(case, (yield from case.numbers(0)), 0), (yield from case.dims(0))
+    """CumSum of non-negative numbers: at most the greatest number times the size of the axis."""
+    numbers, source = unwrapped_input(case, (yield from case.numbers(0)), 0), (yield from case.dims(0))
     axes = case.constants(1)
     if source is None or axes is None or len(axes) != 1 or is_float(case) or len(numbers.cases) != 1:
         return None

@@ -1,7 +1,7 @@
-"""The rules of operators by name, and the facts of a node's output by the rule of its operator.
+"""The rules of all operators by name, and the facts of a node's output by the rule of its operator.
 
 A rule has the name of the operator's row in `ops/general.py`: OpenVINO's name, or ONNX's if only ONNX has it.
-An operator without a rule gives unknown numbers, and dimensions that the file knows or new symbols.
+Without a rule, elements are unknown, and dimensions come from the file or are new symbols.
 """
 
 from collections.abc import Callable, Generator
@@ -43,7 +43,7 @@ def rule_for_numbers(*names: str) -> Callable[[Rule], Rule]:
 
 
 def dims_of_output(case: NodeCase) -> Generator[Query, Any, Dims]:
-    """Return the dimensions of a node's output; None if no rule knows them."""
+    """Return the symbolic dimensions of a node's output; None if no rule gives them."""
     rule = DIMS.get(operator_name(case))
     if rule is not None:
         numbers: Dims = yield from rule(case)
@@ -56,7 +56,7 @@ def dims_of_output(case: NodeCase) -> Generator[Query, Any, Dims]:
 
 
 def numbers_of_output(case: NodeCase) -> Generator[Query, Any, TensorNumbers | None]:
-    """Return the numbers of a node's output; None if no rule knows them."""
+    """Return the facts about the elements of a node's output; None if no rule gives them."""
     rule = NUMBERS.get(operator_name(case))
     if case.op.is_elementwise and not case.op.aligns_last(case.node.attributes):
         return None

@@ -1,4 +1,4 @@
-"""The facts of a scatter node's output: its elements are those of data or of updates."""
+"""The symbolic facts of a scatter node's output, whose elements are those of data or updates."""
 
 from collections.abc import Generator, Sequence
 from dataclasses import replace
@@ -17,7 +17,7 @@ from ir_scatter.ops.spec import Layout, Reduction, Role
 def scatter_facts(
     walker: SymbolSource, query: Query, node: Node, lookup: Lookup
 ) -> Generator[Query, Any, "Dims | TensorNumbers | None"]:
-    """Return the facts of a scatter node's output: its elements are those of data or updates."""
+    """Return the dimensions of a scatter node's output, or the facts about its elements; None if unknown."""
     if lookup.spec is None:
         return None
     ports = {role: lookup.spec.port_index(role) for role in (Role.DATA, Role.INDICES, Role.UPDATES)}
@@ -63,9 +63,9 @@ def scatter_facts(
 def _built(
     scatter: ScatterNode, first: TensorNumbers, second: TensorNumbers, dims: Sequence[Linear]
 ) -> Generator[Query, Any, tuple[Cases, ...] | None]:
-    """Return the elements of a short 1-D result, such as a shape that is built by a scatter node.
+    """Return the elements of a short 1-D output; None for others. Scatter nodes may build shapes this way.
 
-    scatter ([1, 1, 1], [1], [n]) is [1, n, 1].
+    Example: scatter ([1, 1, 1], [1], [n]) is [1, n, 1].
     """
     yield from ()
     places = scatter.index_array

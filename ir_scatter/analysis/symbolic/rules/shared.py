@@ -1,4 +1,4 @@
-"""Helpers of rules: operands in the shape of the output, moved axes, ranges of types, masks."""
+"""Helpers of rules: broadcast operands, moved axes, ranges of types, masks."""
 
 from collections.abc import Generator, Sequence
 from dataclasses import replace
@@ -6,15 +6,15 @@ from typing import Any
 
 from ir_scatter.analysis.symbolic.case import Dims, NodeCase, Query, SymbolSource, type_range
 from ir_scatter.analysis.symbolic.linear import ONE, Knowledge, Linear, SymbolKind, product
-from ir_scatter.analysis.symbolic.numbers import TensorNumbers, settle
+from ir_scatter.analysis.symbolic.numbers import TensorNumbers, unwrapped
 from ir_scatter.core.model import Value
 
 MOST_NESTED = 12
-"""Nodes between a Where and the number that its condition compares."""
+"""Maximum nodes between a Where and the number that its condition compares."""
 
 
 def count_of(walker: SymbolSource, mask: Value, source: Sequence[Linear]) -> Linear:
-    """Return the number of elements of a mask that are not 0, as a symbol: at most all of them."""
+    """Return the number of elements of a mask that are not 0, as a symbol."""
     root = mask_root(mask)
     count = walker.symbol(SymbolKind.COUNT, root)
     total = product(source)
@@ -24,7 +24,7 @@ def count_of(walker: SymbolSource, mask: Value, source: Sequence[Linear]) -> Lin
 
 
 def mask_root(mask: Value) -> Value:
-    """Return the mask that a mask copies, through casts between types: zeros stay zeros."""
+    """Return the mask from which a mask is cast; casts keep which elements are zero."""
     value = mask
     while value.producer is not None and value.constant is None and not value.is_input:
         node = value.producer
@@ -47,11 +47,14 @@ def rank_of(shape: Dims) -> int | None:
 
 
 EXACT_INTEGERS = {"f64": 2**53, "f32": 2**24, "f16": 2**11, "bf16": 2**8}
-"""The integers up to this magnitude that a type of floats holds exactly."""
+"""The magnitude up to which each floating-point type holds all integers exactly."""
 
 
 def moved_axes(numbers: TensorNumbers, order: Sequence[int | None]) -> TensorNumbers:
-    """Return numbers whose axes are moved, added (None) or left out (of size 1)."""
+    """Return the facts after axes have moved: the old axis for each new one, None for an added axis.
+
+    Old axes that are not in `order` have size 1.
+    """
     places = {axis: number for number, axis in enumerate(order) if axis is not None}
 
     def move(axes: frozenset[int]) -> frozenset[int]:
@@ -73,10 +76,10 @@ def stretched(
     numbers: TensorNumbers, order: Sequence[int | None], before: Sequence[Linear], after: Sequence[Linear],
     knowledge: Knowledge, *, is_tile: bool = False,
 ) -> TensorNumbers:  # fmt: skip
-    """Return the numbers of a tensor that is broadcast to a shape; `order` as in `moved_axes`.
+    """Return the facts after broadcasting from shape `before` to `after`; `order` as in `moved_axes`.
 
-    A dimension of size n becomes one of size m if n is 1 or m. Elements along it stay distinct if n >= m,
-    which becomes a condition if it is not proven.
+    A dimension of size n becomes one of size m if n is 1 or m. Elements along it stay distinct if n >= m;
+    that becomes a condition if it is not proven.
     """
     moved = moved_axes(numbers, order)
     same, maybe, conditions = set[int](), set[int](), set[Linear]()
@@ -106,9 +109,9 @@ def stretched(
 
 
 def type_limits(case: NodeCase, value: Value | None = None) -> tuple[int, int] | None:
-    """Return the range of the element type of a value, by default of the output; None for other types.
+    """Return the range of integers that an element type holds exactly; None if unknown.
 
-    Floats hold integers exactly up to a limit.
+    The type is that of a value, by default of the output.
     """
     element_type = case.walker.facts.element_type(value or case.node.outputs[case.output])
     if element_type is not None and element_type.kind == "float":
@@ -123,12 +126,12 @@ def is_float(case: NodeCase) -> bool:
     return element_type is None or element_type.kind not in {"signed", "unsigned", "boolean"}
 
 
-def settled(case: NodeCase, numbers: TensorNumbers, port: int) -> TensorNumbers:
-    """Return the numbers of an input that are equal to its elements, for operators that compare them."""
+def unwrapped_input(case: NodeCase, numbers: TensorNumbers, port: int) -> TensorNumbers:
+    """Return the facts of an input without wrap-around, for operators that compare its elements."""
     limits = type_limits(case, case.value(port))
     if limits is None:
         return numbers
-    return numbers.mapped(lambda cases: tuple([settle(part, *limits, case.knowledge) for part in cases]))
+    return numbers.mapped(lambda cases: tuple([unwrapped(part, *limits, case.knowledge) for part in cases]))
 
 
 def operands(case: NodeCase) -> Generator[Query, Any, "tuple[list[TensorNumbers], list[Dims], Dims]"]:
@@ -141,7 +144,7 @@ def operands(case: NodeCase) -> Generator[Query, Any, "tuple[list[TensorNumbers]
 
 
 def align(numbers: TensorNumbers, shape: Dims, dims: Sequence[Linear], knowledge: Knowledge) -> TensorNumbers:
-    """Return the numbers of an operand as an elementwise operator broadcasts it to the output's shape."""
+    """Return the facts of an operand after an elementwise operator has broadcast it to `dims`."""
     if shape is None or len(shape) > len(dims):
         return numbers.bounds_only()
     order: list[int | None] = [*([None] * (len(dims) - len(shape))), *range(len(shape))]
@@ -149,7 +152,7 @@ def align(numbers: TensorNumbers, shape: Dims, dims: Sequence[Linear], knowledge
 
 
 def copied_root(value: Value) -> Value:
-    """Return the value that a value copies in order, through casts and reshapes."""
+    """Return the value that a value copies in the same order, through casts and reshapes."""
     for _ in range(MOST_NESTED):
         node = value.producer
         if node is None or value.is_input or value.constant is not None or not node.inputs:
@@ -165,11 +168,14 @@ def copied_root(value: Value) -> Value:
 
 
 _LONGEST_ORIGIN = 80
-"""Characters of an origin in a message."""
+"""Maximum characters of an origin in a message."""
 
 
 def joined_origin(parts: Sequence[TensorNumbers], separator: str) -> str:
-    """Return the origins of several operands, without constants beside others and without repetitions."""
+    """Join the origins of several operands for messages, without repetitions.
+
+    The origin "constant" is omitted beside others.
+    """
     texts = dict.fromkeys(text for part in parts for text in part.origin.split(separator) if text)
     if len(texts) > 1:
         texts.pop("constant", None)

@@ -1,4 +1,4 @@
-"""Whether index tuples that are joined from columns are distinct."""
+"""Proves that index tuples which are joined from columns are distinct."""
 
 import itertools
 from collections.abc import Generator, Sequence
@@ -12,7 +12,7 @@ from ir_scatter.core.model import Value
 
 
 def are_disjoint(knowledge: Knowledge, parts: Sequence[TensorNumbers]) -> bool:
-    """Return whether the numbers of each part are below those of the next one."""
+    """Return whether all elements of each part are less than those of the next part."""
     for before, after in itertools.pairwise(parts):
         for first in before.cases:
             for second in after.cases:
@@ -27,13 +27,15 @@ def are_disjoint(knowledge: Knowledge, parts: Sequence[TensorNumbers]) -> bool:
 def distinct_tuples(
     case: NodeCase, values: Sequence[Value], parts: Sequence[TensorNumbers], axis: int, dims: Sequence[Linear]
 ) -> Generator[Query, Any, frozenset[Condition] | None]:
-    """Return the conditions under which vectors that are joined along an axis are distinct; None if unknown.
+    """Return the conditions under which vectors joined along an axis are distinct; None if unknown.
 
-    Columns are looked at before they were flattened, where their shapes agree. An axis is covered if a column
-    is distinct along it and depends on this and on covered axes only: two equal vectors then agree on the
-    position on each covered axis, one after the other.
+    Each column is distinct along some axes. An axis is covered if a column is distinct along it, and depends
+    only on this axis and on covered axes. If all axes are covered, two equal vectors agree on their position
+    on each axis, one after the other, so they are the same vector:
 
         rows [B, 1] and columns [B, K] that are distinct along axis 1: rows cover axis 0, then columns axis 1
+
+    Columns that were flattened before are first tried flat, then in their shape before that.
     """
     if len(values) != len(parts):
         return None
@@ -58,7 +60,7 @@ def distinct_tuples(
 def covered_by(
     parts: Sequence[TensorNumbers], shape: Sequence[Linear], axis: int | None
 ) -> frozenset[Condition] | None:
-    """Return the conditions under which columns cover all axes; None if they do not."""
+    """Return the conditions under which columns cover all axes, see `distinct_tuples`; else None."""
     open_axes = {number for number, size in enumerate(shape) if size != ONE and number != axis}
     conditions: frozenset[Condition] = frozenset()
     for part in parts:
@@ -82,9 +84,11 @@ def covered_by(
 
 
 def _rejoined(parts: Sequence[TensorNumbers]) -> frozenset[Condition] | None:
-    """Return conditions if columns are quotients and remainders that together are one unique tensor.
+    """Return the conditions under which quotients and remainders determine the elements of a unique tensor.
 
-    x / 6, (x / 2) % 3, x % 2        x / 6 and (x / 2) % 3 tell x / 2; with x % 2 they tell x
+    None if they do not.
+
+        x / 6, (x / 2) % 3, x % 2        the first two determine x / 2; with x % 2 they determine x
     """
     splits = [part.split for part in parts if part.split is not None]
     for whole in dict.fromkeys(split.whole for split in splits):
@@ -104,7 +108,7 @@ def _rejoined(parts: Sequence[TensorNumbers]) -> frozenset[Condition] | None:
 def _before_flattening(
     walker: SymbolSource, value: Value
 ) -> Generator[Query, Any, "tuple[TensorNumbers, tuple[Linear, ...]] | None"]:
-    """Return the numbers and the shape of a value before it was reshaped to a column; None if unknown."""
+    """Return the facts and the shape of a value before it was reshaped to a column; None if unknown."""
     current = value
     for _ in range(MOST_NESTED):
         node = current.producer
