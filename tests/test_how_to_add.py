@@ -140,9 +140,9 @@ def test_an_operator_version_is_a_row(house: House) -> None:
 def test_a_general_operator_is_a_row_and_a_kernel(house: House) -> None:
     (house.root / "coded.onnx").write_bytes(
         onnx.parser.parse_model(
-            """<ir_version: 10, opset_import: ["" : 18, "ai.onnx.ml" : 4]>
+            """<ir_version: 10, opset_import: ["" : 18, "com.microsoft" : 1]>
             g (float[1, 5] data, float[1, 2] new) => (out) <int64[1, 2] codes = {7, 8}> {
-              at = ai.onnx.ml.LabelEncoder <keys_int64s = [7, 8], values_int64s = [0, 5]> (codes)
+              at = com.microsoft.LookUp <keys_int64s = [7, 8], values_int64s = [0, 5]> (codes)
               out = ScatterElements <axis = 1> (data, at, new)
             }"""
         ).SerializeToString()
@@ -151,7 +151,7 @@ def test_a_general_operator_is_a_row_and_a_kernel(house: House) -> None:
     house.insert(
         "ir_scatter/ops/general.py",
         "    # moving, copying and slicing\n",
-        '    GeneralOp("/LabelEncoder", "select.look_up", "keys_int64s values_int64s"),\n',
+        '    GeneralOp("/LookUp", "select.look_up", "keys_int64s values_int64s", domain="com.microsoft"),\n',
     )
     kernels = house.root / "ir_scatter" / "ops" / "general_kernels" / "select.py"
     kernels.write_text(

@@ -99,9 +99,6 @@ def command(**params: Any) -> int:
     3 a file cannot be read or written; 4 no difference, but a runner named by --on could not run, or
     nothing could be compared on it; 130 interrupted, 143 terminated, after reporting what was finished.
     """
-    report = params["report"]
-    if report is not None and Path(report).suffix.lower() not in {"", ".html", ".htm"}:
-        raise click.UsageError(f"--report: {report} is not a page, expected a name that ends in .html")
     if params["scheduler"] is None:
         for name in params["names"]:
             if name.strip().lower() != NUMPY:
@@ -117,6 +114,9 @@ def command(**params: Any) -> int:
         other_inputs += map(str, Path(params["against"]).glob("*"))
     demand_apart({"-o": params["output"], "--report": params["report"]}, models, other_inputs)
     demand_apart_from_folders(params["save"], params["extract"], models, other_inputs)
+    report = params["report"]
+    if report is not None and Path(report).suffix.lower() not in {"", ".html", ".htm"}:
+        raise click.UsageError(f"--report: {report} is not a page, expected a name that ends in .html")
     for name, path in (("-o", params["output"]), ("--report", params["report"])):
         demand_free(name, path, overwrite=params["overwrite"])
     demand_no_models(params["extract"], overwrite=params["overwrite"])

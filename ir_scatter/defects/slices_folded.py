@@ -2,8 +2,6 @@
 
 from math import prod
 
-import numpy as np
-
 from ir_scatter.analysis.equal_elements import varying_axes
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
@@ -75,7 +73,7 @@ def _updates_differ(scatter: ScatterNode) -> Ternary:
     if updates is not None and varying_axes(scatter.facts, updates.value) == frozenset():
         return Ternary(False)
     array = None if updates is None else scatter.facts.array(updates.value)
-    if array is not None and np.unique(array).size == array.size:
+    if array is not None and len(set(array.ravel().tolist())) == array.size:
         return Ternary(True)
     return Ternary(None, "updates that are exchanged differ")
 

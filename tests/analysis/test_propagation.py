@@ -134,7 +134,7 @@ def test_nodes_that_look_alike_follow_as_if_each_were_asked(monkeypatch: pytest.
     paths = [path for path in sorted(REAL_MODELS.rglob("*.xml")) if "v7" not in path.parts[-2]]
     assert len(paths) > 20
     grouped = [followed(path) for path in paths]
-    monkeypatch.setattr("ir_scatter.analysis.propagation.exactly", lambda _: None)
+    monkeypatch.setattr("ir_scatter.analysis.propagation.exact_key", lambda _: None)
     assert [followed(path) for path in paths] == grouped
 
 

@@ -19,6 +19,7 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
+from ir_scatter import runners
 from ir_scatter.compare import request as jobs
 from ir_scatter.compare.request import Sources
 from ir_scatter.runners.base import Status
@@ -598,6 +599,7 @@ def compared(
     """Compare as a user does: the command line, its exit code and its JSON."""
     voices = Sources((fault.runner, *others), numpy)
     monkeypatch.setattr(jobs, "find_sources", lambda *_, **__: voices)
+    monkeypatch.setattr(runners, "find", lambda name, *_: name)  # the command line looks a name up first
     inputs = drawn.path.with_suffix(".npz")
     with inputs.open("wb") as file:
         np.savez(file, **drawn.draft.feeds)
