@@ -97,8 +97,9 @@ def merged(view: View, build: Builder, _: OpSpec) -> Value | Refusal:
         return _no_form("the axis is not constant")
     else:
         before, after = prod(data[:axis]), prod(data[axis + 1 :])
-        is_whole = all(updates[place] == size for place, size in enumerate(data) if place != axis)
-        if layout is Layout.ELEMENTS and not is_whole:
+        if layout is Layout.ELEMENTS and any(
+            updates[place] != size for place, size in enumerate(data) if place != axis
+        ):
             return _flat(view, build, data, updates, None)
         count = updates[axis] if layout is Layout.ELEMENTS else prod(indices)
         sizes, new_updates = [before, data[axis], after], [before, count, after]
