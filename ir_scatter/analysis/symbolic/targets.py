@@ -375,7 +375,7 @@ def _distinct(
         sizes = shape[axis : axis + 1]
     if product(sizes) == ONE:
         return IndexProof(ProofStatus.PROVEN, "there is one index")
-    if not _is_distinct(scatter, numbers, shape):
+    if not _is_distinct(walker, scatter, numbers, shape):
         return IndexProof(ProofStatus.UNKNOWN, _not_distinct(walker, numbers))
     inputs = [each for each in numbers.conditions if isinstance(each, str)]
     exact = _distinct_input(walker, scatter) if inputs else None
@@ -411,10 +411,13 @@ def _all_negative(walker: Walker, numbers: TensorNumbers) -> bool:
     )
 
 
-def _is_distinct(scatter: ScatterNode, numbers: TensorNumbers, shape: Sequence[Linear]) -> bool:
+def _is_distinct(
+    walker: Walker, scatter: ScatterNode, numbers: TensorNumbers, shape: Sequence[Linear]
+) -> bool:
     layout, axis = scatter.spec.layout, scatter.axis
     if numbers.is_unique:
-        return True
+        # tuples of no coordinates are all equal, although no two elements are
+        return layout is not Layout.TUPLES or walker.knowledge.proves(shape[-1].plus(-1))
     if layout is Layout.ELEMENTS:
         return axis in numbers.distinct
     if layout is Layout.TUPLES:

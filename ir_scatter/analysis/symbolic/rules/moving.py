@@ -256,8 +256,14 @@ def _joined_numbers(case: NodeCase) -> Generator[Query, Any, TensorNumbers]:
     if vectors is not None:
         conditions, distinct = vectors.conditions, frozenset()
     if tuples is None:
+        # a part without a column distinguishes nothing: [4, 0] has no two equal elements, but equal rows
+        joined_parts = [
+            (value, part)
+            for value, part, width in zip(case.values(), parts, widths, strict=True)
+            if value is not None and case.knowledge.proves(width.plus(-1))
+        ]
         numbers = yield from distinct_tuples(
-            case, [value for value in case.values() if value], parts, axis, dims
+            case, [value for value, _ in joined_parts], [part for _, part in joined_parts], axis, dims
         )
         tuples = True if numbers is not None else None
         conditions, distinct = (conditions, distinct) if numbers is None else (numbers, frozenset())
