@@ -58,9 +58,10 @@ def inline_functions(model: Model) -> InlinedModel | Refused | None:
             inlined = inline(model.source)
         except OtherOpset:
             inlined = inline(_in_one_opset(model))
-        content = inlined.model.SerializeToString()
     except CannotInline as error:
         return _refused(model, str(error))
+    try:
+        content = inlined.model.SerializeToString()
     except Exception:  # protobuf raises EncodeError or ValueError if a message is too large
         return _refused(model, "the inlined model takes more than 2 GiB")
     new = replace(read_written(model, content, b""), identity=model.identity)
