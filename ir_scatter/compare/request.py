@@ -277,7 +277,7 @@ def _explain_machines(compared: Compared, machines: "Sequence[Machine]") -> str:
 
             facts = "; ".join(differences(by_name[first], by_name[second]))
             known = f"they also differ in {facts}" if facts else "the machines report no difference"
-            return f"{first} and {second} give different results on {device}; {known}"
+            return f"{first} and {second} behave differently on {device}; {known}"
     return ""
 
 

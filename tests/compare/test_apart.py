@@ -1,4 +1,4 @@
-"""Machines that give different results on the same device: first it is said what differs between them."""
+"""Machines that behave differently on the same device: first it is said what differs between them."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -28,9 +28,9 @@ class Engine:
         (
             "2025.4.0",
             True,
-            "a and b give different results on planted; they also differ in openvino 2026.4.1, 2025.4.0; ",
+            "a and b behave differently on planted; they also differ in openvino 2026.4.1, 2025.4.0; ",
         ),
-        ("2026.4.1", True, "a and b give different results on planted; the machines report no difference; "),
+        ("2026.4.1", True, "a and b behave differently on planted; the machines report no difference; "),
         ("2025.4.0", False, ""),
     ],
 )

@@ -67,11 +67,13 @@ def test_a_difference_between_machines_begins_with_what_differs_between_them(lab
     assert {one["runner"]: one["status"] for one in found["outcomes"]} == {
         "numpy": "ok", "new/openvino:CPU": "refused", "newer/openvino:CPU": "refused", "old/openvino:CPU": "ok"
     }  # fmt: skip
-    assert found["headline"].startswith("new and old differ on openvino:CPU, and in openvino ")
-    assert "new and old differ on openvino:CPU, and in openvino " in page
+    assert found["headline"].startswith(
+        "new and old behave differently on openvino:CPU; they also differ in openvino "
+    )
+    assert "new and old behave differently on openvino:CPU; they also differ in openvino " in page
     assert [one["names"] for one in found["machines"]] == [["new", "newer"], ["old"]]
     text = lab.run("compare", "empty.onnx", "--on", "new/CPU", "--on", "old/CPU", *lab.fleet).stdout
-    assert text.startswith("new and old differ on openvino:CPU, and in openvino ")
+    assert text.startswith("new and old behave differently on openvino:CPU; they also differ in openvino ")
 
 
 def test_what_any_machine_may_compute_says_which_one_did(lab: Lab) -> None:
