@@ -20,6 +20,8 @@ from tests.skips import fail_unless_allowed
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # In the background of a script an interrupt is ignored, and every process that a test begins inherits that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it
 
 os.environ["IR_SCATTER_NO_PROGRESS"] = "1"  # else a slow machine writes lines that no test expects
 
